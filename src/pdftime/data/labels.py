@@ -1,0 +1,127 @@
+"""Labels: any hashable scalars in, whole-number codes for the model, the same scalars out."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdftime.errors import DataError
+
+
+class Encoded(NamedTuple):
+    """Labels as codes into the sorted classes."""
+
+    classes: NDArray[Any]
+    codes: NDArray[np.int64]
+
+
+def check_labels(y: Any, n_cases: int) -> NDArray[Any]:
+    """Labels as a 1-D array that keeps their kind; missing, continuous or nested ones are refused."""
+    labels = np.asarray(y) if not isinstance(y, (list, tuple)) else _from_list(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        from sklearn.exceptions import DataConversionWarning
+
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected; it is read as y.ravel().",
+            DataConversionWarning,
+            stacklevel=3,
+        )
+        labels = labels.ravel()
+    if labels.ndim != 1:
+        raise DataError(f"y has shape {labels.shape}; expected one label per case, shape ({n_cases},).")
+    if len(labels) != n_cases:
+        raise DataError(f"y has {len(labels)} labels and X has {n_cases} cases; they must be as many.")
+    if labels.dtype.kind not in "biufUSO":
+        raise DataError(f"Unknown label type: y has dtype {labels.dtype}; expected text, whole numbers or booleans.")
+    if labels.dtype == object:
+        labels = _narrow(labels)
+    if labels.dtype.kind == "f":
+        _check_floats(labels)
+    return labels
+
+
+def encode(y: NDArray[Any]) -> Encoded:
+    """Sorted classes and the code of each label; classes of mixed kinds sort by kind, then value."""
+    if y.dtype != object:
+        classes, codes = np.unique(y, return_inverse=True)
+        return Encoded(classes, codes.reshape(-1).astype(np.int64))
+    found = dict.fromkeys(y.tolist())
+    try:
+        ordered = sorted(found)
+    except TypeError:
+        ordered = sorted(found, key=lambda label: (type(label).__name__, str(label)))
+    position = {label: code for code, label in enumerate(ordered)}
+    classes = np.empty(len(ordered), object)
+    classes[:] = ordered
+    return Encoded(classes, np.array([position[label] for label in y.tolist()], np.int64))
+
+
+def codes_of(y: NDArray[Any], classes: NDArray[Any], what: str) -> NDArray[np.int64]:
+    """The codes of labels in known classes; an unknown label is refused by name."""
+    position = {label: code for code, label in enumerate(classes.tolist())}
+    unknown = [label for label in dict.fromkeys(y.tolist()) if label not in position]
+    if unknown:
+        raise DataError(f"{what} holds labels {unknown[:5]} that are not among the classes {classes.tolist()[:10]}.")
+    return np.array([position[label] for label in y.tolist()], np.int64)
+
+
+def classes_to_json(classes: NDArray[Any]) -> dict[str, Any]:
+    """Classes as plain data that keeps their dtype."""
+    values = classes.tolist()
+    if classes.dtype.kind == "S":
+        values = [value.decode("latin-1") for value in values]
+    return {"dtype": classes.dtype.str, "values": values}
+
+
+def classes_from_json(state: dict[str, Any]) -> NDArray[Any]:
+    """The inverse of `classes_to_json`."""
+    dtype = np.dtype(state["dtype"])
+    if dtype.kind not in "biufUSO":
+        raise DataError(f"Classes have dtype {dtype}; expected text, numbers or booleans.")
+    values = state["values"]
+    if dtype.kind == "S":
+        values = [value.encode("latin-1") for value in values]
+    classes = np.empty(len(values), dtype)
+    classes[:] = values
+    return classes
+
+
+def _from_list(y: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
+    """A list as an array; numpy would turn [1, "a"] into text, so mixed kinds stay objects."""
+    if len({type(label) for label in y}) > 1:
+        labels = np.empty(len(y), object)
+        labels[:] = y
+        return labels
+    return np.asarray(y)
+
+
+def _narrow(labels: NDArray[Any]) -> NDArray[Any]:
+    """An object array checked cell by cell; one of plain numbers gets the numeric dtype."""
+    for index, label in enumerate(labels):
+        if label is None or (isinstance(label, (float, np.floating)) and np.isnan(label)):
+            raise DataError(f"The label of case {index} is missing ({label!r}); every case needs a label.")
+        if not isinstance(label, (str, bytes, bool, int, float, np.generic)):
+            raise DataError(
+                f"Unknown label type: the label of case {index} is {label!r} ({type(label).__name__}); "
+                "expected text, a whole number or a boolean."
+            )
+    plain: NDArray[Any] = np.array(labels.tolist())
+    kinds = {type(label) for label in labels.tolist()}
+    if len(kinds) == 1 and plain.dtype.kind in "biuf":
+        return plain
+    objects = np.empty(len(labels), object)
+    objects[:] = labels.tolist()
+    return objects
+
+
+def _check_floats(labels: NDArray[Any]) -> None:
+    if np.isnan(labels).any():
+        raise DataError(f"The label of case {int(np.argmax(np.isnan(labels)))} is missing (NaN).")
+    if not np.isfinite(labels).all() or (labels != np.round(labels)).any():
+        raise DataError(
+            "Unknown label type: continuous. y holds numbers with fractions; this is a classifier. "
+            "Labels must be text, whole numbers or booleans."
+        )
