@@ -20,7 +20,11 @@ class Encoded(NamedTuple):
 
 def check_labels(y: Any, n_cases: int) -> NDArray[Any]:
     """Labels as a 1-D array that keeps their kind; missing, continuous or nested ones are refused."""
-    labels = np.asarray(y) if not isinstance(y, (list, tuple)) else _from_list(y)
+    if isinstance(y, np.ma.MaskedArray):
+        raise DataError(
+            "y is a masked array; every case needs a label. Pass y.data, or leave out masked cases."
+        )
+    labels = _from_list(y) if isinstance(y, (list, tuple)) else np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
@@ -35,7 +39,9 @@ def check_labels(y: Any, n_cases: int) -> NDArray[Any]:
     if len(labels) != n_cases:
         raise DataError(f"y has {len(labels)} labels and X has {n_cases} cases; they must be as many.")
     if labels.dtype.kind not in "biufUSO":
-        raise DataError(f"Unknown label type: y has dtype {labels.dtype}; expected text, whole numbers or booleans.")
+        raise DataError(
+            f"Unknown label type: y has dtype {labels.dtype}; expected text, whole numbers or booleans."
+        )
     if labels.dtype == object:
         labels = _narrow(labels)
     if labels.dtype.kind == "f":
@@ -44,19 +50,16 @@ def check_labels(y: Any, n_cases: int) -> NDArray[Any]:
 
 
 def encode(y: NDArray[Any]) -> Encoded:
-    """Sorted classes and the code of each label; classes of mixed kinds sort by kind, then value."""
+    """Sorted classes and the code of each label; numbers sort before text, text before bytes."""
     if y.dtype != object:
         classes, codes = np.unique(y, return_inverse=True)
         return Encoded(classes, codes.reshape(-1).astype(np.int64))
-    found = dict.fromkeys(y.tolist())
-    try:
-        ordered = sorted(found)
-    except TypeError:
-        ordered = sorted(found, key=lambda label: (type(label).__name__, str(label)))
+    ordered = sorted(dict.fromkeys(y.tolist()), key=lambda label: (_rank(label), label))
     position = {label: code for code, label in enumerate(ordered)}
-    classes = np.empty(len(ordered), object)
-    classes[:] = ordered
-    return Encoded(classes, np.array([position[label] for label in y.tolist()], np.int64))
+    return Encoded(
+        np.fromiter(ordered, object, len(ordered)),
+        np.array([position[label] for label in y.tolist()], np.int64),
+    )
 
 
 def codes_of(y: NDArray[Any], classes: NDArray[Any], what: str) -> NDArray[np.int64]:
@@ -64,16 +67,15 @@ def codes_of(y: NDArray[Any], classes: NDArray[Any], what: str) -> NDArray[np.in
     position = {label: code for code, label in enumerate(classes.tolist())}
     unknown = [label for label in dict.fromkeys(y.tolist()) if label not in position]
     if unknown:
-        raise DataError(f"{what} holds labels {unknown[:5]} that are not among the classes {classes.tolist()[:10]}.")
+        raise DataError(
+            f"{what} holds labels {unknown[:5]} that are not among the classes {classes.tolist()[:10]}."
+        )
     return np.array([position[label] for label in y.tolist()], np.int64)
 
 
 def classes_to_json(classes: NDArray[Any]) -> dict[str, Any]:
     """Classes as plain data that keeps their dtype."""
-    values = classes.tolist()
-    if classes.dtype.kind == "S":
-        values = [value.decode("latin-1") for value in values]
-    return {"dtype": classes.dtype.str, "values": values}
+    return {"dtype": classes.dtype.str, "values": [_to_json(label) for label in classes.tolist()]}
 
 
 def classes_from_json(state: dict[str, Any]) -> NDArray[Any]:
@@ -81,40 +83,60 @@ def classes_from_json(state: dict[str, Any]) -> NDArray[Any]:
     dtype = np.dtype(state["dtype"])
     if dtype.kind not in "biufUSO":
         raise DataError(f"Classes have dtype {dtype}; expected text, numbers or booleans.")
-    values = state["values"]
-    if dtype.kind == "S":
-        values = [value.encode("latin-1") for value in values]
-    classes = np.empty(len(values), dtype)
-    classes[:] = values
-    return classes
+    values = [_from_json(value) for value in state["values"]]
+    return np.fromiter(values, dtype, len(values))
+
+
+def _to_json(label: Any) -> Any:
+    """A label as JSON has it; bytes, which JSON has not, go into an object."""
+    return {"latin-1": label.decode("latin-1")} if isinstance(label, bytes) else _plain(label)
+
+
+def _from_json(value: Any) -> Any:
+    return value["latin-1"].encode("latin-1") if isinstance(value, dict) else value
+
+
+def _plain(label: Any) -> Any:
+    """A numpy scalar as Python has it: numpy compares badly with whole numbers beyond 64 bits."""
+    if isinstance(label, np.longdouble):
+        return float(label)
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _rank(label: Any) -> int:
+    """The place of a label's kind: kinds cannot be compared with one another."""
+    return 1 if isinstance(label, str) else 2 if isinstance(label, bytes) else 0
 
 
 def _from_list(y: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
     """A list as an array; numpy would turn [1, "a"] into text, so mixed kinds stay objects."""
-    if len({type(label) for label in y}) > 1:
-        labels = np.empty(len(y), object)
-        labels[:] = y
-        return labels
-    return np.asarray(y)
+    if len({type(label) for label in y}) == 1:
+        try:
+            labels = np.asarray(y)
+        except ValueError as error:
+            raise DataError("y holds labels of unequal shape; expected one label per case.") from error
+        if labels.dtype.kind != "f" or not isinstance(y[0], int):  # numpy rounds beyond 64 bits
+            return labels
+    return np.fromiter(y, object, len(y))
 
 
 def _narrow(labels: NDArray[Any]) -> NDArray[Any]:
-    """An object array checked cell by cell; one of plain numbers gets the numeric dtype."""
+    """An object array checked cell by cell; numbers of one type get their numeric dtype."""
     for index, label in enumerate(labels):
         if label is None or (isinstance(label, (float, np.floating)) and np.isnan(label)):
             raise DataError(f"The label of case {index} is missing ({label!r}); every case needs a label.")
-        if not isinstance(label, (str, bytes, bool, int, float, np.generic)):
+        if not isinstance(label, (str, bytes, bool, int, float, np.integer, np.floating, np.bool_)):
             raise DataError(
                 f"Unknown label type: the label of case {index} is {label!r} ({type(label).__name__}); "
                 "expected text, a whole number or a boolean."
             )
-    plain: NDArray[Any] = np.array(labels.tolist())
-    kinds = {type(label) for label in labels.tolist()}
-    if len(kinds) == 1 and plain.dtype.kind in "biuf":
-        return plain
-    objects = np.empty(len(labels), object)
-    objects[:] = labels.tolist()
-    return objects
+        if isinstance(label, (float, np.floating)):
+            _check_floats(np.asarray([label]))
+    if len({type(label) for label in labels}) == 1:
+        narrow = _from_list(labels.tolist())
+        if narrow.dtype.kind in "biuf":
+            return narrow
+    return np.fromiter(map(_plain, labels), object, len(labels))
 
 
 def _check_floats(labels: NDArray[Any]) -> None:

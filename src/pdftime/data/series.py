@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ class SeriesSet:
     """(n_cases,) labels as they were given."""
     channel_names: tuple[str, ...] = ()
     """One name per channel."""
-    name: str = field(default="", compare=False)
+    name: str = ""
     """What the set is called, for people."""
 
     @property
@@ -55,7 +55,7 @@ class SeriesSet:
     def has_missing(self) -> bool:
         """Whether a value inside any series is missing."""
         return any(
-            bool(np.isnan(part.X).any(axis=1)[_inside(part)].any())
+            bool(np.isnan(part.X).any(axis=1)[inside(part)].any())
             for part in self.chunks()
             if part.X.dtype.kind == "f"
         )
@@ -95,7 +95,7 @@ def check_series(
     """Whatever a caller holds as series (and labels), checked once and named; no copy of a numeric array.
 
     A tail that is NaN in every channel lies behind the end of its series, unless `lengths` says otherwise;
-    any other NaN is a missing value.
+    any other NaN is a missing value. A SeriesSet keeps its lengths, labels and names where none are given.
 
     >>> import numpy as np
     >>> from pdftime.data.series import check_series
@@ -103,78 +103,93 @@ def check_series(
     >>> cases.X.shape, cases.lengths.tolist(), cases.equal_length
     ((2, 2, 5), [5, 3], False)
     """
-    given, own_lengths = _as_array(X)
-    stated = own_lengths if lengths is None else _check_lengths(lengths, given)
+    if isinstance(X, SeriesSet):
+        y = X.y if y is None else y
+        lengths = X.lengths if lengths is None else lengths
+        channel_names = X.channel_names if channel_names is None else channel_names
+        name = name or X.name
+        X = X.X
+    array = _as_array(X)
+    n_cases, n_channels, n_timepoints = array.shape
     cases = SeriesSet(
-        X=given,
-        lengths=np.full(given.shape[0], given.shape[2], np.int64) if stated is None else stated,
-        y=None if y is None else check_labels(y, given.shape[0]),
-        channel_names=_check_names(channel_names, given.shape[1]),
+        X=array,
+        lengths=np.full(n_cases, n_timepoints, np.int64)
+        if lengths is None
+        else _check_lengths(lengths, array),
+        y=None if y is None else check_labels(y, n_cases),
+        channel_names=_check_names(channel_names, n_channels),
         name=name,
     )
-    return replace(cases, lengths=_check_values(cases, trim=stated is None))
+    return replace(cases, lengths=_check_values(cases, trim=lengths is None))
 
 
-def _as_array(X: Any) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
-    """A 3-D numeric array and, where the caller's form states them, the lengths."""
-    if isinstance(X, SeriesSet):
-        return X.X, X.lengths
+def _as_array(X: Any) -> NDArray[Any]:
+    """A 3-D numeric array; series of unequal length get NaN behind their ends."""
     if hasattr(X, "toarray") or hasattr(X, "sparse"):
         raise DataTypeError(
-            "X is a sparse matrix; sparse input is not supported. Pass a dense array, for example X.toarray()."
+            "X is a sparse matrix; sparse input is not supported. Pass a dense array, such as X.toarray()."
         )
-    if not isinstance(X, np.ndarray) and isinstance(X, (list, tuple)) and len(X) and _is_ragged(X):
+    _refuse_masked(X, "X")
+    if isinstance(X, (list, tuple)):
+        for index, item in enumerate(X):
+            _refuse_masked(item, f"Case {index}")
+    try:
+        array = np.asarray(X)
+    except ValueError:  # numpy's word for cases that differ in shape
         return _stack(X)
-    array = np.asarray(X)
     if array.dtype == object:
-        if array.ndim == 1 and len(array) and all(np.ndim(item) in (1, 2) for item in array):
-            return _stack(list(array))
+        if array.ndim == 1 and array.size and all(_is_sequence(item) for item in array):
+            return _stack(array)
         if array.ndim >= 3:
             raise DataTypeError(
                 f"X is a {array.ndim}-D array of Python objects; expected numbers. Convert it first, for "
                 "example X.astype(float), with NaN where a value is missing."
             )
         array = _numbers(array, "X")
-    if array.ndim == 0 or (array.ndim == 1 and array.dtype.kind in "biufc"):
+    _check_kind(array, "X")
+    if array.ndim and array.shape[0] == 0:
         raise DataError(
-            f"X has shape {array.shape}; one dimension is too few. {SHAPES} "
+            f"X has 0 sample(s) (shape={array.shape}) while a minimum of 1 is required: no cases."
+        )
+    if array.ndim < 2:
+        raise DataError(
+            f"X has shape {array.shape}, too few dimensions. {SHAPES} "
             "Reshape your data with X.reshape(1, -1) if it is one series."
         )
-    _check_kind(array, "X")
-    if array.ndim not in (2, 3):
-        raise DataError(f"X has shape {array.shape}, {array.ndim} dimensions. {SHAPES}")
-    if array.shape[0] == 0:
-        raise DataError(f"X has 0 sample(s) (shape={array.shape}) while a minimum of 1 is required: no cases.")
+    if array.ndim > 3:
+        raise DataError(f"X has shape {array.shape}, too many dimensions. {SHAPES}")
     if 0 in array.shape:
         raise DataError(
             f"X has 0 feature(s) (shape={array.shape}) while a minimum of 1 is required: "
             "a series needs a channel and a time point."
         )
-    return (array[:, None, :] if array.ndim == 2 else array), None
+    return array[:, None, :] if array.ndim == 2 else array
 
 
-def _is_ragged(X: Sequence[Any]) -> bool:
-    """Whether a list holds one array per case: 2-D ones, or 1-D ones that differ in length."""
-    if all(np.ndim(item) == 2 for item in X if not isinstance(item, (list, tuple))) and not isinstance(
-        X[0], (list, tuple)
-    ):
-        return bool(np.ndim(X[0]) == 2)
-    lengths = {np.shape(item)[-1] if isinstance(item, np.ndarray) else _size(item) for item in X}
-    return len(lengths) > 1 or any(isinstance(item, np.ndarray) and item.ndim == 2 for item in X)
+def _is_sequence(item: Any) -> bool:
+    return np.iterable(item) and not isinstance(item, (str, bytes))
 
 
-def _size(item: Any) -> int:
-    """Time points of a case given as (nested) list; -1 for what is no sequence."""
-    if not isinstance(item, (list, tuple)):
-        return -1
-    return len(item[0]) if len(item) and isinstance(item[0], (list, tuple)) else len(item)
+def _refuse_masked(array: Any, what: str) -> None:
+    """numpy forgets the mask of a masked array on the way to a plain one."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise DataError(
+            f"{what} is a masked array. Pass a plain one with NaN where a value is missing, for example "
+            "X.astype(float).filled(np.nan)."
+        )
 
 
-def _stack(items: Sequence[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Arrays of unequal length side by side, NaN behind each end."""
-    arrays = []
+def _stack(items: Iterable[Any]) -> NDArray[Any]:
+    """Cases of unequal length side by side, NaN behind each end."""
+    arrays: list[NDArray[Any]] = []
     for index, item in enumerate(items):
-        array = np.asarray(item)
+        try:
+            array = np.asarray(item)
+        except ValueError as error:
+            raise DataError(
+                f"The channels of case {index} differ in length; expected one length per case. Fill the "
+                "shorter channels with NaN."
+            ) from error
         if array.dtype == object:
             array = _numbers(array, f"Case {index}")
         _check_kind(array, f"Case {index}")
@@ -191,12 +206,11 @@ def _stack(items: Sequence[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
                 f"Case {index} has {array.shape[0]} channels and case 0 has {arrays[0].shape[0]}; "
                 "every case needs the same channels."
             )
-    lengths = np.array([array.shape[1] for array in arrays], np.int64)
     dtype = np.result_type(np.float32, *{array.dtype for array in arrays})
-    X = np.full((len(arrays), arrays[0].shape[0], lengths.max()), np.nan, dtype)
+    X = np.full((len(arrays), arrays[0].shape[0], max(array.shape[1] for array in arrays)), np.nan, dtype)
     for row, array in zip(X, arrays, strict=True):
         row[:, : array.shape[1]] = array
-    return X, lengths
+    return X
 
 
 def _numbers(array: NDArray[Any], what: str) -> NDArray[np.float64]:
@@ -233,7 +247,7 @@ def _check_lengths(lengths: Any, X: NDArray[Any]) -> NDArray[np.int64]:
         )
     if array.min() < 1 or array.max() > X.shape[2]:
         raise DataError(
-            f"lengths go from {array.min()} to {array.max()}; expected 1 to {X.shape[2]}, the time points of X."
+            f"lengths go from {array.min()} to {array.max()}; expected 1 to {X.shape[2]} (time points of X)."
         )
     return array.astype(np.int64)
 
@@ -241,9 +255,10 @@ def _check_lengths(lengths: Any, X: NDArray[Any]) -> NDArray[np.int64]:
 def _check_names(names: Sequence[str] | None, n_channels: int) -> tuple[str, ...]:
     if names is None or len(names) == 0:
         return tuple(f"channel_{index}" for index in range(n_channels))
-    if len(names) != n_channels or len(set(names)) != n_channels:
-        raise DataError(f"channel_names are {list(names)}; expected {n_channels} different names.")
-    return tuple(str(each) for each in names)
+    known = (names,) if isinstance(names, str) else tuple(str(each) for each in names)
+    if len(known) != n_channels or len(set(known)) != n_channels:
+        raise DataError(f"channel_names are {list(known)}; expected {n_channels} different names.")
+    return known
 
 
 def _check_values(cases: SeriesSet, *, trim: bool) -> NDArray[np.int64]:
@@ -260,7 +275,7 @@ def _check_values(cases: SeriesSet, *, trim: bool) -> NDArray[np.int64]:
                 f"X holds an infinite value in case {start + case}, channel {channel}, time point {time} "
                 "(infinity). Replace it by a number, or by NaN if the value is missing."
             )
-        any_channel = present.any(axis=1) & _inside(part)
+        any_channel = present.any(axis=1) & inside(part)
         if not any_channel.any(axis=1).all():
             case = start + int(np.argmin(any_channel.any(axis=1)))
             raise DataError(f"Case {case} holds only missing values (NaN); leave it out.")
@@ -271,6 +286,6 @@ def _check_values(cases: SeriesSet, *, trim: bool) -> NDArray[np.int64]:
     return lengths
 
 
-def _inside(cases: SeriesSet) -> NDArray[np.bool_]:
+def inside(cases: SeriesSet) -> NDArray[np.bool_]:
     """(n_cases, n_timepoints), true where a time point belongs to its series."""
     return np.arange(cases.n_timepoints) < cases.lengths[:, None]
