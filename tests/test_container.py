@@ -587,9 +587,7 @@ def test_a_writer_of_data_gets_its_own_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace"])
-@pytest.mark.parametrize(
-    "failure", [OSError(5, "Input/output error"), KeyboardInterrupt()], ids=["I/O", "^C"]
-)
+@pytest.mark.parametrize("failure", [OSError(5, "Input/output error"), KeyboardInterrupt()], ids=["I/O", "^C"])
 def test_a_failure_at_any_step_leaves_the_old_file_and_nothing_beside_it(
     tmp_path: Path, monkeypatch: Any, step: str, failure: BaseException
 ) -> None:

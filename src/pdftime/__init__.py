@@ -21,7 +21,15 @@ _HOMES = {
     "write_series": "pdftime.data.files",
 }
 
-__all__ = ["PDFTimeClassifier", "SeriesSet", "__version__", "check_series", "load", "read_series", "write_series"]
+__all__ = [
+    "PDFTimeClassifier",
+    "SeriesSet",
+    "__version__",
+    "check_series",
+    "load",
+    "read_series",
+    "write_series",
+]
 
 
 def __getattr__(name: str) -> Any:

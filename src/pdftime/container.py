@@ -35,9 +35,7 @@ ZEROS = b"0" * 64
 SEAL = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 
 
-def write_atomically(
-    path: str | os.PathLike[str], data: bytes, error: type[PDFTimeError] = ModelFileError
-) -> None:
+def write_atomically(path: str | os.PathLike[str], data: bytes, error: type[PDFTimeError] = ModelFileError) -> None:
     """Put `data` at `path` entirely or not at all; a failure raises `error` and the old file stays as it was.
 
     The bytes go to `.pdftime-<random>.tmp` in the same folder, which is renamed when it is safely on disk.
@@ -155,9 +153,7 @@ def read_container(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, N
     except ModelFileError:
         raise
     except (OSError, MemoryError) as cause:
-        raise ModelFileError(
-            f"{os.fspath(path)} could not be read: {_reason(cause)}. Check the path."
-        ) from cause
+        raise ModelFileError(f"{os.fspath(path)} could not be read: {_reason(cause)}. Check the path.") from cause
     except (ValueError, TypeError, KeyError, RecursionError, SafetensorError) as cause:
         raise ModelFileError(
             f"{os.fspath(path)} is not a pdftime file, or only a part of one. Give a file that pdftime saved."
@@ -180,9 +176,7 @@ def _read_sealed(path: Path) -> tuple[bytes, int]:
     digest = hashlib.sha256(data[:start] + ZEROS)
     digest.update(memoryview(data)[end:])
     if digest.hexdigest().encode() != data[start:end]:
-        raise ModelFileError(
-            f"{path} is damaged (its digest is wrong). Restore it from a copy or save it again."
-        )
+        raise ModelFileError(f"{path} is damaged (its digest is wrong). Restore it from a copy or save it again.")
     return data, 8 + length
 
 

@@ -1,12 +1,12 @@
 """The exception tree; catch `PDFTimeError` to catch everything this library raises on purpose.
 
-    PDFTimeError
-    ├── ConfigError (ValueError)        a setting that cannot work
-    ├── DataError (ValueError)          series or labels that cannot be used
-    │   ├── DataTypeError (TypeError)   ... because a cell is not a number
-    │   └── SeriesFileError             a data file that cannot be read or written
-    ├── ModelFileError (ValueError)     a model file or checkpoint that is broken, foreign or too new
-    └── TrainingError (RuntimeError)    training could not go on
+PDFTimeError
+├── ConfigError (ValueError)        a setting that cannot work
+├── DataError (ValueError)          series or labels that cannot be used
+│   ├── DataTypeError (TypeError)   ... because a cell is not a number
+│   └── SeriesFileError             a data file that cannot be read or written
+├── ModelFileError (ValueError)     a model file or checkpoint that is broken, foreign or too new
+└── TrainingError (RuntimeError)    training could not go on
 """
 
 

@@ -168,9 +168,7 @@ def test_every_class_keeps_two_and_gives_one_or_nothing_is_given(
     assert np.all(np.abs(given_up - quotas) < 1)
 
 
-@given(
-    counts=st.lists(st.integers(20, 60), min_size=1, max_size=8), fraction=st.floats(0.06, 0.85), seed=SEEDS
-)
+@given(counts=st.lists(st.integers(20, 60), min_size=1, max_size=8), fraction=st.floats(0.06, 0.85), seed=SEEDS)
 def test_the_total_is_the_fraction_rounded(counts: list[int], fraction: float, seed: int) -> None:
     codes = np.repeat(np.arange(len(counts)), counts)
     _, validation = stratified_split(codes, fraction, seed=seed)

@@ -52,9 +52,7 @@ def assert_same_series(found: SeriesSet, cases: SeriesSet) -> None:
         assert np.array_equal(np.signbit(series), np.signbit(cases.series(index)))
 
 
-def a_set(
-    n_channels: int = 1, lengths: tuple[int, ...] = (5, 5, 5), y: Any = ("up", "down", "up")
-) -> SeriesSet:
+def a_set(n_channels: int = 1, lengths: tuple[int, ...] = (5, 5, 5), y: Any = ("up", "down", "up")) -> SeriesSet:
     rng = np.random.default_rng(7)
     return check_series([rng.normal(size=(n_channels, length)) for length in lengths], y, name="Little")
 
@@ -68,9 +66,7 @@ def test_one_channel_comes_back(tmp_path: Path, suffix: str, options: dict[str, 
 
 
 @every_form
-def test_several_channels_come_back_or_are_refused(
-    tmp_path: Path, suffix: str, options: dict[str, Any]
-) -> None:
+def test_several_channels_come_back_or_are_refused(tmp_path: Path, suffix: str, options: dict[str, Any]) -> None:
     cases = a_set(n_channels=3)
     if base(suffix) in ONE_CHANNEL_ONLY:
         with pytest.raises(SeriesFileError, match="cannot hold 3 channels"):
@@ -129,9 +125,7 @@ def test_labels_come_back_in_their_kind_or_as_text(
 
 
 @every_form
-def test_series_without_labels_come_back_without(
-    tmp_path: Path, suffix: str, options: dict[str, Any]
-) -> None:
+def test_series_without_labels_come_back_without(tmp_path: Path, suffix: str, options: dict[str, Any]) -> None:
     if base(suffix) in NEEDS_LABELS:
         with pytest.raises(SeriesFileError, match="without labels"):
             write_series(a_set(y=None), tmp_path / f"x{suffix}")

@@ -13,8 +13,7 @@ from pdftime.errors import SeriesFileError
 
 ONE = "@relation r\n@attribute t0 numeric\n@attribute t1 REAL\n@attribute c {a,b}\n"
 TWO = (
-    "@relation r\n@attribute s relational\n@attribute t0 numeric\n@attribute t1 numeric\n@end s\n"
-    "@attribute c {a,b}\n"
+    "@relation r\n@attribute s relational\n@attribute t0 numeric\n@attribute t1 numeric\n@end s\n@attribute c {a,b}\n"
 )
 
 

@@ -138,9 +138,7 @@ def test_a_wide_table_may_call_a_time_point_time_if_one_says_wide(tmp_path: Path
 def test_csv_and_parquet_of_one_table_read_alike(tmp_path: Path) -> None:
     for table in (
         pa.table({"0": [1.5, None], "1": [2.0, 3.0], "label": ["a", "b"]}),
-        pa.table(
-            {"case": ["a", "a", "b"], "time": [0, 1, 0], "x": [1.0, 2.0, 3.0], "label": [True, True, False]}
-        ),
+        pa.table({"case": ["a", "a", "b"], "time": [0, 1, 0], "x": [1.0, 2.0, 3.0], "label": [True, True, False]}),
     ):
         pyarrow.csv.write_csv(table, tmp_path / "x.csv")
         pq.write_table(table, tmp_path / "x.parquet")
@@ -151,9 +149,7 @@ def test_csv_and_parquet_of_one_table_read_alike(tmp_path: Path) -> None:
 
 
 def test_parquet_keeps_float32_and_reads_whole_numbers_nulls_and_categories(tmp_path: Path) -> None:
-    table = pa.table(
-        {"0": pa.array([1, None], pa.int8()), "1": pa.nulls(2), "2": pa.array([1, 2], pa.float32())}
-    )
+    table = pa.table({"0": pa.array([1, None], pa.int8()), "1": pa.nulls(2), "2": pa.array([1, 2], pa.float32())})
     table = table.append_column("label", pa.array(["a", "b"]).dictionary_encode())
     pq.write_table(table, tmp_path / "x.parquet")
     cases = read_series(tmp_path / "x.parquet")
@@ -178,6 +174,27 @@ def test_a_cut_parquet_file_is_refused(tmp_path: Path) -> None:
         path.write_bytes(whole[:end])
         with pytest.raises(SeriesFileError, match="cannot be read"):
             read_series(path)
+
+
+def test_a_changed_byte_never_changes_a_parquet_value(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    X = np.arange(1.0, 7).reshape(2, 1, 3)
+    write_series(check_series(X), path)
+    whole = path.read_bytes()
+    for place in range(whole.index(b"ARROW")):  # the pages; behind them is what describes them
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x41]) + whole[place + 1 :])
+        try:
+            found = read_series(path)
+        except SeriesFileError:
+            continue
+        assert np.array_equal(found.X, X)
+
+
+@pytest.mark.parametrize("content", [b"0,label\n1,\xff\n", b"0,1\n1,\xff\n"])
+def test_a_csv_in_another_encoding_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.csv").write_bytes(content)
+    with pytest.raises(SeriesFileError, match=r"x\.csv cannot be read"):
+        read_series(tmp_path / "x.csv")
 
 
 @pytest.mark.parametrize(("form", "name"), [("long", "time"), ("long", "label"), ("wide", "0")])

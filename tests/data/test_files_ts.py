@@ -89,7 +89,7 @@ def test_a_name_is_taken_from_the_file_if_the_header_has_none(tmp_path: Path) ->
         (f"{UNIVARIATE}@data\n1,two:a\n", 4, "value 2 is 'two'; expected a number"),
         (f"{UNIVARIATE}@data\n1,,3:a\n", 4, "value 2 is ''"),
         (f"{UNIVARIATE}@data\n1,2,:a\n", 4, "value 3 is ''"),
-        (f"{UNIVARIATE}@data\n:a\n", 4, "value 1 is ''"),
+        (f"{UNIVARIATE}@data\n:a\n", 4, "0 dimensions and a label"),
         (f"{UNIVARIATE}@data\n1 2:a\n", 4, "value 1 is '1 2'"),
         (f"{UNIVARIATE}@data\n1_000:a\n", 4, "value 1 is '1_000'"),
         (f"{UNIVARIATE}@data\n1,\u0661:a\n", 4, "value 2 is"),
@@ -122,9 +122,7 @@ def test_a_file_without_cases_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("n_channels", [1, 2])
-def test_a_file_cut_anywhere_is_refused_or_holds_its_whole_first_cases(
-    tmp_path: Path, n_channels: int
-) -> None:
+def test_a_file_cut_anywhere_is_refused_or_holds_its_whole_first_cases(tmp_path: Path, n_channels: int) -> None:
     """Labels of equal width: only a cut at the end of a line leaves a file that says nothing false."""
     X = np.arange(1, 1 + 3 * n_channels * 4).reshape(3, n_channels, 4) / 7
     write_series(check_series(X, ["left", "rite", "left"]), tmp_path / "x.ts")
@@ -138,9 +136,7 @@ def test_a_file_cut_anywhere_is_refused_or_holds_its_whole_first_cases(
         readable += 1
         assert whole[end] == "\n" or whole[end - 1] == "\n"
         assert np.array_equal(found.X, X[: len(found)])
-    assert (
-        readable == 5
-    )  # behind the first and second case with and without line end, behind the third without
+    assert readable == 5  # behind the first and second case with and without line end, behind the third without
 
 
 @pytest.mark.parametrize("label", ["a b", "a:b", "a\tb"])

@@ -87,9 +87,7 @@ def test_numbers_are_not_turned_into_text_beside_text():
     assert [type(label) for label in check_labels([1, "a", b"a"], 3)] == [int, str, bytes]
 
 
-@pytest.mark.parametrize(
-    "y", [np.array([[1], [2]]), [["a"], ["b"]], [("a",), ("b",)], objects(1, "a")[:, None]]
-)
+@pytest.mark.parametrize("y", [np.array([[1], [2]]), [["a"], ["b"]], [("a",), ("b",)], objects(1, "a")[:, None]])
 def test_a_column_is_read_as_a_row_with_the_warning_of_scikit_learn(y):
     with pytest.warns(DataConversionWarning, match="column-vector y was passed when a 1d array was expected"):
         labels = check_labels(y, 2)
@@ -196,9 +194,7 @@ def test_known_classes_are_found_in_labels_of_another_width():
 
 
 def test_a_label_of_no_known_class_is_refused_by_name():
-    with pytest.raises(
-        DataError, match=r"y_val holds labels \['c'\] that are not among the classes \['a', 'b'\]"
-    ):
+    with pytest.raises(DataError, match=r"y_val holds labels \['c'\] that are not among the classes \['a', 'b'\]"):
         codes_of(np.array(["a", "c", "c"]), np.array(["a", "b"]), "y_val")
 
 

@@ -230,9 +230,7 @@ def test_motifs_tell_which_motif_each_case_holds():
     assert np.unique(problem.train_groups, return_counts=True)[1].tolist() == [10] * 12
     for group in range(12):
         assert len(set(problem.train.y[problem.train_groups == group].tolist())) == 1
-    templates = np.stack(
-        [inside(problem)[0][problem.train_groups == group].mean(axis=0) for group in range(12)]
-    )
+    templates = np.stack([inside(problem)[0][problem.train_groups == group].mean(axis=0) for group in range(12)])
     nearest = np.argmin(((inside(problem)[1][:, None] - templates) ** 2).sum(axis=2), axis=1)
     assert (nearest == problem.fresh_groups).mean() >= 0.97
 

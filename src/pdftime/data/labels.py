@@ -21,9 +21,7 @@ class Encoded(NamedTuple):
 def check_labels(y: Any, n_cases: int) -> NDArray[Any]:
     """Labels as a 1-D array that keeps their kind; missing, continuous or nested ones are refused."""
     if isinstance(y, np.ma.MaskedArray):
-        raise DataError(
-            "y is a masked array; every case needs a label. Pass y.data, or leave out masked cases."
-        )
+        raise DataError("y is a masked array; every case needs a label. Pass y.data, or leave out masked cases.")
     labels = _from_list(y) if isinstance(y, (list, tuple)) else np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
@@ -39,9 +37,7 @@ def check_labels(y: Any, n_cases: int) -> NDArray[Any]:
     if len(labels) != n_cases:
         raise DataError(f"y has {len(labels)} labels and X has {n_cases} cases; they must be as many.")
     if labels.dtype.kind not in "biufUSO":
-        raise DataError(
-            f"Unknown label type: y has dtype {labels.dtype}; expected text, whole numbers or booleans."
-        )
+        raise DataError(f"Unknown label type: y has dtype {labels.dtype}; expected text, whole numbers or booleans.")
     if labels.dtype == object:
         labels = _narrow(labels)
     if labels.dtype.kind == "f":
@@ -67,9 +63,7 @@ def codes_of(y: NDArray[Any], classes: NDArray[Any], what: str) -> NDArray[np.in
     position = {label: code for code, label in enumerate(classes.tolist())}
     unknown = [label for label in dict.fromkeys(y.tolist()) if label not in position]
     if unknown:
-        raise DataError(
-            f"{what} holds labels {unknown[:5]} that are not among the classes {classes.tolist()[:10]}."
-        )
+        raise DataError(f"{what} holds labels {unknown[:5]} that are not among the classes {classes.tolist()[:10]}.")
     return np.array([position[label] for label in y.tolist()], np.int64)
 
 

@@ -84,7 +84,8 @@ class Preparation:
         X = np.where(within[:, None, :], X, 0.0)
         centred = X - (X * weight).sum(axis=2, keepdims=True)
         spread = np.sqrt((centred**2 * weight).sum(axis=2, keepdims=True))
-        return centred / np.where(_is_flat(spread, X), 1.0, spread)
+        scaled: Floats = centred / np.where(_is_flat(spread, X), 1.0, spread)
+        return scaled
 
     def _to_length(self, X: Floats, lengths: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
         """Resampled to the unified length, or padded to it; a padded one that is longer is resampled."""
@@ -115,9 +116,7 @@ class Preparation:
         good = mean.ndim == 1 and mean.shape == scale.shape and len(mean) > 0 and n_timepoints > 0
         if not (good and np.isfinite(mean).all() and np.isfinite(scale).all() and (scale > 0).all()):
             raise DataError("The stored preparation is not consistent: mean, scale or length are out of range.")
-        return cls(
-            PrepareConfig.from_json(state["config"]), n_timepoints, bool(state["equal_length"]), mean, scale
-        )
+        return cls(PrepareConfig.from_json(state["config"]), n_timepoints, bool(state["equal_length"]), mean, scale)
 
 
 def resample(X: NDArray[Any], n_timepoints: int) -> Floats:

@@ -113,9 +113,7 @@ def check_series(
     n_cases, n_channels, n_timepoints = array.shape
     cases = SeriesSet(
         X=array,
-        lengths=np.full(n_cases, n_timepoints, np.int64)
-        if lengths is None
-        else _check_lengths(lengths, array),
+        lengths=np.full(n_cases, n_timepoints, np.int64) if lengths is None else _check_lengths(lengths, array),
         y=None if y is None else check_labels(y, n_cases),
         channel_names=_check_names(channel_names, n_channels),
         name=name,
@@ -148,9 +146,7 @@ def _as_array(X: Any) -> NDArray[Any]:
         array = _numbers(array, "X")
     _check_kind(array, "X")
     if array.ndim and array.shape[0] == 0:
-        raise DataError(
-            f"X has 0 sample(s) (shape={array.shape}) while a minimum of 1 is required: no cases."
-        )
+        raise DataError(f"X has 0 sample(s) (shape={array.shape}) while a minimum of 1 is required: no cases.")
     if array.ndim < 2:
         raise DataError(
             f"X has shape {array.shape}, too few dimensions. {SHAPES} "

@@ -369,9 +369,7 @@ def _problem(
     )
 
 
-def _series(
-    rng: np.random.Generator, drawn: Drawn, classes: tuple[str, ...], missing: float, name: str
-) -> SeriesSet:
+def _series(rng: np.random.Generator, drawn: Drawn, classes: tuple[str, ...], missing: float, name: str) -> SeriesSet:
     """Drawn cases through the door, in float32 and with a fraction of their values lost."""
     X = drawn.X.astype(np.float32)
     n_cases, _, n_timepoints = X.shape
@@ -383,9 +381,7 @@ def _series(
     return check_series(X, np.array(classes)[drawn.y], lengths=lengths, name=name)
 
 
-def _balanced(
-    rng: np.random.Generator, n_cases: int, n_classes: int, n_variants: int = 1
-) -> tuple[Ints, Ints]:
+def _balanced(rng: np.random.Generator, n_cases: int, n_classes: int, n_variants: int = 1) -> tuple[Ints, Ints]:
     """Class and variant of each case, in random order, every number of them as equal as can be."""
     position = rng.permutation(n_cases)
     return position % n_classes, position // n_classes % n_variants

@@ -114,9 +114,7 @@ def _take(place: Place, header: Header, declaration: str) -> None:
     found = ATTRIBUTE.fullmatch(declaration)
     name, kind = (_unquote(found[1]), found[2]) if found else (declaration, "")
     if header.labels is not None:
-        raise place.error(
-            f"the attribute {name!r} comes after the nominal one; expected the class to be last."
-        )
+        raise place.error(f"the attribute {name!r} comes after the nominal one; expected the class to be last.")
     if kind.startswith("{") and kind.endswith("}") and not header.inside:
         header.labels = frozenset(_words(kind[1:-1]))
     elif kind.lower() == "relational" and not header.points and not header.relational:
@@ -152,9 +150,7 @@ def _split_label(place: Place, line: str, header: Header) -> tuple[str, str | No
         return found[1], None
     label = _unquote(found[2])
     if label not in header.labels:
-        raise place.error(
-            f"the label {label[:SHOWN]!r} is not declared; known are {sorted(header.labels)[:10]}."
-        )
+        raise place.error(f"the label {label[:SHOWN]!r} is not declared; known are {sorted(header.labels)[:10]}.")
     return found[1], label
 
 
@@ -172,9 +168,7 @@ def _read_values(place: Place, text: str, header: Header) -> NDArray[np.float64]
     ]
     for row in rows:
         if len(row) != len(header.points):
-            raise place.error(
-                f"{len(row)} values; expected {len(header.points)}, as many as numeric attributes."
-            )
+            raise place.error(f"{len(row)} values; expected {len(header.points)}, as many as numeric attributes.")
     return np.stack(rows)
 
 

@@ -41,9 +41,7 @@ def read_npz(path: Path, part: str | None) -> SeriesSet:
     if "X" in arrays:
         raise SeriesFileError(f"{path} has no parts; leave part={part!r} out.")
     if part is None and {"X_train", "X_test"} & arrays.keys():
-        raise SeriesFileError(
-            f"{path} has a training and a test part; say which: part='train' or part='test'."
-        )
+        raise SeriesFileError(f"{path} has a training and a test part; say which: part='train' or part='test'.")
     if f"X_{part}" not in arrays:
         wanted = "X" if part is None else f"X_{part}"
         raise SeriesFileError(f"{path} holds the arrays {sorted(arrays)[:10]}; expected {wanted}.")
@@ -52,7 +50,7 @@ def read_npz(path: Path, part: str | None) -> SeriesSet:
 
 def npz_bytes(cases: SeriesSet, path: Path) -> bytes:
     """The cases as an .npz file in our own form."""
-    arrays: dict[str, NDArray[Any]] = {
+    arrays: dict[str, Any] = {
         "X": cases.X,
         "lengths": cases.lengths,
         "channel_names": np.array(cases.channel_names),
@@ -65,7 +63,7 @@ def npz_bytes(cases: SeriesSet, path: Path) -> bytes:
             )
         arrays["y"] = cases.y
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    np.savez_compressed(buffer, **arrays)
     return buffer.getvalue()
 
 

@@ -7,6 +7,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -65,7 +66,9 @@ def read_csv(path: Path, layout: Layout) -> SeriesSet:
     try:
         table = _parse_csv(path, data, types | dict.fromkeys(values, pa.float64()))
     except pa.ArrowInvalid as error:
-        _refuse_guilty_cell(path, _parse_csv(path, data, types | dict.fromkeys(values, pa.string())), values)
+        with suppress(pa.ArrowInvalid):  # then no single cell is to blame
+            as_text = _parse_csv(path, data, types | dict.fromkeys(values, pa.string()))
+            _refuse_guilty_cell(path, as_text, values)
         raise unreadable(path, error) from error
     if layout.label in names:
         position = names.index(layout.label)
@@ -80,7 +83,7 @@ def read_parquet(path: Path, layout: Layout) -> SeriesSet:
 
     data = whole(path)
     try:
-        table = pq.ParquetFile(io.BytesIO(data)).read()
+        table = pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True).read()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise unreadable(path, error) from error
     return _from_table(path, table, layout)
@@ -100,7 +103,7 @@ def parquet_bytes(cases: SeriesSet, path: Path, layout: Layout) -> bytes:
     import pyarrow.parquet as pq
 
     buffer = io.BytesIO()
-    pq.write_table(_to_table(cases, path, layout), buffer)
+    pq.write_table(_to_table(cases, path, layout), buffer, write_page_checksum=True)
     return buffer.getvalue()
 
 
@@ -110,9 +113,7 @@ def _csv_names(path: Path, data: bytes) -> list[str]:
     except UnicodeDecodeError as error:
         raise SeriesFileError(f"{path}, line 1: this is not UTF-8 text; save the file as UTF-8.") from error
     if not header.strip() or "\0" in header:
-        raise SeriesFileError(
-            f"{path}, line 1: expected the names of the columns; the file is empty or no text."
-        )
+        raise SeriesFileError(f"{path}, line 1: expected the names of the columns; the file is empty or no text.")
     return next(csv.reader([header]))
 
 
@@ -181,9 +182,7 @@ def _from_table(path: Path, table: pa.Table, layout: Layout) -> SeriesSet:
     special = {layout.label, layout.case, layout.time} if layout.is_long(path, names) else {layout.label}
     values = [name for name in names if name not in special]
     if not values or not table.num_rows:
-        raise SeriesFileError(
-            f"{path} has {table.num_rows} rows and {len(values)} columns of values; no series."
-        )
+        raise SeriesFileError(f"{path} has {table.num_rows} rows and {len(values)} columns of values; no series.")
     if layout.case in special:
         return _from_long(path, table, layout, values)
     return _from_wide(path, table, layout, values)
@@ -239,8 +238,7 @@ def _from_long(path: Path, table: pa.Table, layout: Layout, names: list[str]) ->
     if len(again):
         row = int(starts[again[0]])
         raise SeriesFileError(
-            f"{path}, row {row + 1}: case {ids[row]!r} appears again after other cases; "
-            "sort the rows by case."
+            f"{path}, row {row + 1}: case {ids[row]!r} appears again after other cases; sort the rows by case."
         )
     _check_times(path, table, layout, ids, starts)
     labels = _labels(path, table, layout)
@@ -264,18 +262,14 @@ def _from_long(path: Path, table: pa.Table, layout: Layout, names: list[str]) ->
     )
 
 
-def _check_times(
-    path: Path, table: pa.Table, layout: Layout, ids: list[Any], starts: NDArray[np.int64]
-) -> None:
+def _check_times(path: Path, table: pa.Table, layout: Layout, ids: list[Any], starts: NDArray[np.int64]) -> None:
     """Times are anything with an order; inside a case they must grow."""
     import pyarrow as pa
 
     column = table.column(layout.time)
     _refuse_missing(path, layout.time, column.is_null().to_pylist())
     if not (
-        pa.types.is_temporal(column.type)
-        or pa.types.is_integer(column.type)
-        or pa.types.is_floating(column.type)
+        pa.types.is_temporal(column.type) or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     ):
         raise _not_a_number(path, layout.time, 1, column[0].as_py())
     times = column.to_numpy()
@@ -316,9 +310,7 @@ def _labels(path: Path, table: pa.Table, layout: Layout) -> list[Any] | None:
 def _refuse_missing(path: Path, name: str, missing: Iterable[bool]) -> None:
     for row, empty in enumerate(missing, 1):
         if empty:
-            raise SeriesFileError(
-                f"{path}, row {row}: the column {name!r} is empty here; every row needs it."
-            )
+            raise SeriesFileError(f"{path}, row {row}: the column {name!r} is empty here; every row needs it.")
 
 
 def _codes(cells: list[Any]) -> NDArray[np.int64]:
@@ -349,9 +341,7 @@ def _to_table(cases: SeriesSet, path: Path, layout: Layout) -> pa.Table:
         ]
     taken = {layout.label, *columns} & set(names)
     if taken:
-        raise SeriesFileError(
-            f"{path} would have two columns {taken.pop()!r}; rename the channel or the column."
-        )
+        raise SeriesFileError(f"{path} would have two columns {taken.pop()!r}; rename the channel or the column.")
     for name, column in zip(names, values, strict=True):
         columns[name] = pa.array(column, from_pandas=True)  # NaN as an empty cell
     if cases.y is not None:
@@ -360,8 +350,7 @@ def _to_table(cases: SeriesSet, path: Path, layout: Layout) -> pa.Table:
             columns[layout.label] = pa.array(labels)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
             raise SeriesFileError(
-                f"{path} cannot hold labels of mixed kinds or beyond 64 bits, as {labels[:5]}; "
-                "make them all text."
+                f"{path} cannot hold labels of mixed kinds or beyond 64 bits, as {labels[:5]}; make them all text."
             ) from error
         if "" in labels:
             raise SeriesFileError(f"{path} cannot hold an empty label; give it a name.")

@@ -96,12 +96,7 @@ def label_texts(y: NDArray[Any], path: Path, forbidden: str) -> list[str]:
     words: dict[Any, str] = {}
     for label in dict.fromkeys(y.tolist()):
         word = str(label)
-        if (
-            isinstance(label, bytes)
-            or word != word.strip()
-            or not word
-            or not set(word).isdisjoint(forbidden)
-        ):
+        if isinstance(label, bytes) or word != word.strip() or not word or not set(word).isdisjoint(forbidden):
             raise SeriesFileError(
                 f"{path} cannot hold the label {label!r}: in this format a label is a text that is not empty "
                 f"and has none of the characters {list(forbidden)}. Rename it, or write .parquet or .npz."

@@ -51,9 +51,7 @@ def read_ts(path: Path) -> SeriesSet:
     return check_series(
         series,
         labels if header.has_labels else None,
-        lengths=[
-            values.shape[1] for values in series
-        ],  # a line's own, also where it ends with missing values
+        lengths=[values.shape[1] for values in series],  # a line's own, also where it ends with missing values
         name=header.name or stem(path),
     )
 
@@ -77,9 +75,7 @@ def ts_bytes(cases: SeriesSet, path: Path) -> bytes:
         header.append("@classLabel false")
     else:
         ends = [f":{label}" for label in label_texts(cases.y, path, SPACES + ":")]
-        header.append(
-            f"@classLabel true {' '.join(str(label) for label in encode(cases.y).classes.tolist())}"
-        )
+        header.append(f"@classLabel true {' '.join(str(label) for label in encode(cases.y).classes.tolist())}")
     body = [
         ":".join(",".join(number_texts(channel, "?")) for channel in cases.series(index)) + end
         for index, end in enumerate(ends)
@@ -135,9 +131,7 @@ def _take(place: Place, header: Header, key: str, words: list[str]) -> None:
             header.missing = _truth(place, key, words)
         case "targetlabel":
             if _truth(place, key, words):
-                raise place.error(
-                    "this is a regression problem (@targetlabel true); only classes can be read."
-                )
+                raise place.error("this is a regression problem (@targetlabel true); only classes can be read.")
             header.has_labels = bool(header.has_labels)
         case "classlabel":
             header.has_labels = _truth(place, key, words[:1])
@@ -156,9 +150,7 @@ def _check_header(place: Place, header: Header, words: list[str]) -> None:
     if words:
         raise place.error("@data stands alone on its line; the cases begin on the next one.")
     if header.has_labels is None:
-        raise place.error(
-            "the header has no @classLabel; expected '@classLabel true a b' or '@classLabel false'."
-        )
+        raise place.error("the header has no @classLabel; expected '@classLabel true a b' or '@classLabel false'.")
     if header.univariate:
         if header.dimensions not in (None, 1):
             raise place.error(f"the header says '@univariate true' and '@dimensions {header.dimensions}'.")
@@ -169,32 +161,30 @@ def _read_case(place: Place, line: str, header: Header) -> tuple[NDArray[np.floa
     """The values (n_dimensions, n_timepoints) and the label of one line."""
     if not header.has_labels:
         line = line.removesuffix(":") + ":"  # aeon writes the colon of a label that is not there
-    *dimensions, label = line.split(":")
+    text, _, label = line.rpartition(":")
     label = label.strip()
-    if any("(" in text for text in (*dimensions, label if label not in header.labels else "")):
+    if "(" in text:
         raise place.error(TIME_STAMPS)
+    dimensions = text.split(":") if text else []
     expected = header.dimensions or max(len(dimensions), 1)
     if len(dimensions) != expected:
         tail = " and a label" if header.has_labels else ""
         raise place.error(
-            f"{len(dimensions)} dimensions{tail}, separated by ':'; expected {expected}{tail}. "
-            "Is the line cut off?"
+            f"{len(dimensions)} dimensions{tail}, separated by ':'; expected {expected}{tail}. Is the line cut off?"
         )
     if header.has_labels and label not in header.labels:
         raise place.error(
             f"the label {label[:SHOWN]!r} is not declared; @classLabel lists {sorted(header.labels)[:10]}."
         )
     rows = [
-        numbers(place, text, what=f"dimension {index}, value" if expected > 1 else "value")
-        for index, text in enumerate(dimensions, 1)
+        numbers(place, dimension, what=f"dimension {index}, value" if expected > 1 else "value")
+        for index, dimension in enumerate(dimensions, 1)
     ]
     _check_lengths(place, rows, header)
     values = np.stack(rows)
     if header.missing is False and np.isnan(values).any():
         dimension, time = np.argwhere(np.isnan(values))[0] + 1
-        raise place.error(
-            f"value {time} of dimension {dimension} is missing, but the header says '@missing false'."
-        )
+        raise place.error(f"value {time} of dimension {dimension} is missing, but the header says '@missing false'.")
     return values, label
 
 

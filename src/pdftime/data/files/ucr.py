@@ -51,9 +51,7 @@ def ucr_bytes(cases: SeriesSet, path: Path, *, old: bool) -> bytes:
     labels = label_texts(cases.y, path, "\t\r\n")
     for label in set(labels):
         if old and _whole_number(label) != label:
-            raise SeriesFileError(
-                f"{path} cannot hold the label {label!r}: it would be read as a whole number."
-            )
+            raise SeriesFileError(f"{path} cannot hold the label {label!r}: it would be read as a whole number.")
     rows = zip(labels, padded(cases, path)[:, 0], strict=True)
     return "".join("\t".join([label, *number_texts(row, "NaN")]) + "\n" for label, row in rows).encode()
 

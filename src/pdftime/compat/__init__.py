@@ -1,0 +1,1 @@
+"""Thin faces for other libraries; each holds nothing but the translation."""

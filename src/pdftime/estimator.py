@@ -1,0 +1,307 @@
+"""PDFTimeClassifier: the scikit-learn face."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import _check_feature_names, _check_sample_weight, check_is_fitted
+from torch import nn
+
+from pdftime.config import Settings, preset
+from pdftime.data.labels import codes_of, encode
+from pdftime.data.series import SeriesSet, check_series
+from pdftime.errors import ConfigError, DataError
+from pdftime.explain.evidence import Explanation, explain
+from pdftime.fitted import FittedModel
+from pdftime.fitting import FitOptions, LabelledCases, fit_model
+from pdftime.storage import read_model, write_model
+from pdftime.training.loop import Callback
+
+
+class PDFTimeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A time series classifier whose decisions rest on prototypes.
+
+    `X` is `(n_cases, n_channels, n_timepoints)`, `(n_cases, n_timepoints)` for one channel, or a list of
+    `(n_channels, n_timepoints)` arrays for unequal lengths; NaN is a missing value. Of every setting that is
+    None, the preset's value is used.
+
+    >>> from pdftime import PDFTimeClassifier
+    >>> from pdftime.data.synthetic import make_problem
+    >>> problem = make_problem("frequency", n_cases=40)
+    >>> model = PDFTimeClassifier(max_epochs=3).fit(problem.train.X, problem.train.y)
+    >>> model.predict_proba(problem.fresh.X).shape[1] == len(model.classes_)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        preset: str = "default",
+        d_model: int | None = None,
+        n_layers: int | None = None,
+        n_prototypes: int | Sequence[int] | None = None,
+        encoder: str | None = None,
+        scaling: str | None = None,
+        lengths: str | None = None,
+        max_epochs: int | None = None,
+        patience: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        validation_fraction: float | None = None,
+        settings: Mapping[str, Any] | None = None,
+        backbone: nn.Module | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
+        max_time_s: float | None = None,
+        random_state: Any = 0,
+        n_members: int = 1,
+        n_threads: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+        callbacks: Sequence[Callback] = (),
+        verbose: int = 0,
+    ) -> None:
+        """Settings stand in `pdftime.config`; `settings` takes any of them by name, `backbone` a torch module."""
+        self.preset = preset
+        self.d_model = d_model
+        self.n_layers = n_layers
+        self.n_prototypes = n_prototypes
+        self.encoder = encoder
+        self.scaling = scaling
+        self.lengths = lengths
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.validation_fraction = validation_fraction
+        self.settings = settings
+        self.backbone = backbone
+        self.class_weight = class_weight
+        self.max_time_s = max_time_s
+        self.random_state = random_state
+        self.n_members = n_members
+        self.n_threads = n_threads
+        self.checkpoint = checkpoint
+        self.resume = resume
+        self.callbacks = callbacks
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+    ) -> PDFTimeClassifier:
+        """Train on labelled series. `X_val`, `y_val` are for early stopping; without them a part of X is kept."""
+        if y is None:
+            raise DataError("This classifier requires y to be passed, but the target y is None.")
+        settings = self._resolve_settings()
+        options = self._options()
+        cases = check_series(X, y)
+        _check_feature_names(self, X, reset=True)
+        data, classes = self._labelled(cases, sample_weight)
+        validation = None
+        if (X_val is None) != (y_val is None):
+            raise DataError("X_val and y_val belong together; pass both or none.")
+        if X_val is not None:
+            kept = check_series(X_val, y_val)
+            codes = codes_of(kept.y, classes, "y_val")  # type: ignore[arg-type]
+            validation = LabelledCases(kept, codes, np.ones(len(kept)))
+        with _threads(self.n_threads):
+            model = fit_model(data, classes, settings, options, validation)
+        self._adopt(model)
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """(n_cases, n_classes): probabilities in the order of `classes_`."""
+        cases = self._cases(X)
+        with _threads(self.n_threads):
+            return self.model_.probabilities(cases)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """(n_cases,) labels, of the kind they were given in."""
+        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return labels
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """(n_cases, d_model) embeddings, those of several members side by side."""
+        cases = self._cases(X)
+        with _threads(self.n_threads):
+            return self.model_.embeddings(cases)
+
+    def explain(self, X: Any) -> list[Explanation]:
+        """Why each series is predicted as it is: prototypes, training series, moments."""
+        cases = self._cases(X)
+        with _threads(self.n_threads):
+            return explain(self.model_, cases)
+
+    @property
+    def prototypes_(self) -> list[NDArray[np.float32]]:
+        """Per level (n_members, n_classes, k, d_model) unit vectors."""
+        check_is_fitted(self)
+        levels = [[level.detach().numpy() for level in member.network.head.levels] for member in self.model_.members]
+        return [np.stack(each) for each in zip(*levels, strict=True)]
+
+    @property
+    def history_(self) -> list[dict[str, Any]]:
+        """A record per epoch, the members' one after the other: loss terms, validation, momentum, seconds."""
+        check_is_fitted(self)
+        return [
+            {"member": number, **record}
+            for number, member in enumerate(self.model_.members)
+            for record in member.history
+        ]
+
+    @property
+    def metrics_(self) -> dict[str, Any]:
+        """What was measured on validation cases."""
+        check_is_fitted(self)
+        return self.model_.metrics
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model file; an older one of that name is replaced entirely or not at all."""
+        check_is_fitted(self)
+        write_model(path, self.model_)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], backbone: nn.Module | None = None) -> PDFTimeClassifier:
+        """The classifier in a model file, ready to predict."""
+        model = read_model(path, backbone)
+        flat = {name: value for part in model.settings.to_json().values() for name, value in part.items()}
+        loaded = cls(settings=flat, backbone=backbone, n_members=len(model.members))
+        loaded._adopt(model)
+        return loaded
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _adopt(self, model: FittedModel) -> None:
+        self.model_ = model
+        self.classes_ = model.classes
+        self.n_features_in_ = model.preparation.n_channels * model.preparation.n_timepoints
+
+    def _resolve_settings(self) -> Settings:
+        """The preset, changed by the keywords that are not None, changed by `settings`."""
+        keywords = {name: getattr(self, name) for name in _SETTINGS if getattr(self, name) is not None}
+        return preset(self.preset).but(**{**(self.settings or {}), **keywords})
+
+    def _options(self) -> FitOptions:
+        if not isinstance(self.n_members, (int, np.integer)) or self.n_members < 1:
+            raise ConfigError(f"n_members is {self.n_members!r}; expected a whole number from 1.")
+        if self.max_time_s is not None and not self.max_time_s > 0:
+            raise ConfigError(f"max_time_s is {self.max_time_s!r}; expected a positive number of seconds or None.")
+        return FitOptions(
+            seed=_seed(self.random_state),
+            n_members=int(self.n_members),
+            max_time_s=self.max_time_s,
+            backbone=self.backbone,
+            checkpoint=self.checkpoint,
+            resume=self.resume,
+            callbacks=self.callbacks,
+            progress=bool(self.verbose),
+        )
+
+    def _labelled(self, cases: SeriesSet, sample_weight: Any) -> tuple[LabelledCases, NDArray[Any]]:
+        """Cases that count (a weight of zero is as good as absent), with codes and weights; and the classes."""
+        weight = np.ones(len(cases))
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, np.empty((len(cases), 1)), ensure_non_negative=True)
+            if not weight.any():
+                raise DataError("sample_weight is zero for every case; nothing is left to learn from.")
+            cases, weight = cases.take(weight > 0), weight[weight > 0]
+        classes, codes = encode(cases.y)  # type: ignore[arg-type]
+        if len(classes) < 2:
+            raise DataError(
+                f"y holds one class, {classes[0]!r}, in {len(cases)} case(s); a classifier needs at least 2 classes."
+            )
+        if self.class_weight is not None:
+            weight = weight * _class_weights(self.class_weight, classes, codes)[codes]
+        return LabelledCases(cases, codes, weight / weight.mean()), classes
+
+    def _cases(self, X: Any) -> SeriesSet:
+        """Series to predict on, checked against what the model was trained on."""
+        check_is_fitted(self)
+        cases = check_series(X)
+        _check_feature_names(self, X, reset=False)
+        if getattr(X, "ndim", 3) == 2 and self.model_.preparation.equal_length:
+            n_features = cases.n_timepoints
+            if n_features != self.n_features_in_:
+                raise DataError(
+                    f"X has {n_features} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input: series of the length that it was trained on."
+                )
+        self.model_.preparation.check(cases)
+        return cases
+
+
+_SETTINGS = (
+    "d_model",
+    "n_layers",
+    "n_prototypes",
+    "encoder",
+    "scaling",
+    "lengths",
+    "max_epochs",
+    "patience",
+    "batch_size",
+    "learning_rate",
+    "validation_fraction",
+)
+
+
+def load(path: str | os.PathLike[str], backbone: nn.Module | None = None) -> PDFTimeClassifier:
+    """The classifier in a model file, ready to predict."""
+    return PDFTimeClassifier.load(path, backbone)
+
+
+def _seed(random_state: Any) -> int:
+    """A whole number from what scikit-learn allows; 0 is a seed like any other, None a fresh one."""
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        return int(random_state)
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    return int(check_random_state(random_state).randint(2**31))
+
+
+def _class_weights(
+    class_weight: str | Mapping[Any, float], classes: NDArray[Any], codes: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """(n_classes,) positive weights; 'balanced' makes every class weigh the same."""
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise ConfigError(f"class_weight is {class_weight!r}; expected 'balanced', a mapping or None.")
+        return np.asarray(compute_class_weight("balanced", classes=np.arange(len(classes)), y=codes))
+    unknown = [label for label in class_weight if label not in set(classes.tolist())]
+    weights = np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
+    if unknown or not (np.isfinite(weights) & (weights > 0)).all():
+        raise ConfigError(
+            f"class_weight is {dict(class_weight)!r}; expected positive numbers for classes among {classes.tolist()}."
+        )
+    return weights
+
+
+@contextmanager
+def _threads(n_threads: int | None) -> Iterator[None]:
+    """torch uses so many threads meanwhile; None leaves them as they are."""
+    if n_threads is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(n_threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

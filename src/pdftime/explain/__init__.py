@@ -1,0 +1,1 @@
+"""Why: the evidence behind a decision, numbers first."""

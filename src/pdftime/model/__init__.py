@@ -1,0 +1,1 @@
+"""The network: torch only, pure forward, small enough to read at one sitting."""

@@ -1,0 +1,95 @@
+"""Embeddings: series in, one vector per time point out (section 4.2); all in (b, t, d) layout."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pdftime.config import ModelConfig
+from pdftime.model.layers import Generator, convolution, linear
+from pdftime.model.norm import FeatureNorm, Moments
+
+
+class InceptionEmbedding(nn.Module):
+    """L_I residual Inception layers, then one more norm and rectifier."""
+
+    def __init__(self, n_channels: int, config: ModelConfig, generator: Generator) -> None:
+        super().__init__()
+        sizes = [n_channels] + [config.d_model] * (config.n_inception_layers - 1)
+        self.layers = nn.ModuleList(InceptionLayer(d_in, config, generator) for d_in in sizes)
+        self.norm = FeatureNorm(config.d_model)
+
+    def forward(self, x: Tensor, inside: Tensor | None, training: bool) -> tuple[Tensor, list[Moments]]:
+        """(b, t, c) -> (b, t, d); `inside` (b, t, 1) is true where a time point belongs to its series."""
+        noted = []
+        for layer in self.layers:
+            x, moments = layer(x, inside, training)
+            noted.append(moments)
+        x, moments = self.norm(x, inside, training)
+        return F.relu(x), [each for each in (*noted, moments) if each is not None]
+
+    def update_(self, moments: list[Moments], rate: float) -> None:
+        """Move the running averages of every norm; `moments` are those of a training pass."""
+        norms = [module for module in self.modules() if isinstance(module, FeatureNorm)]
+        if moments:
+            for norm, each in zip(norms, moments, strict=True):
+                norm.update_(each, rate)
+
+
+class InceptionLayer(nn.Module):
+    """phi(Concat(f_1(e), ..., f_p(e))) + e: convolutions of several spans, and a max-pool branch."""
+
+    def __init__(self, d_in: int, config: ModelConfig, generator: Generator) -> None:
+        super().__init__()
+        width = config.branch_width
+        joined = width * (len(config.kernel_sizes) + 1)
+        self.bottleneck = linear(d_in, width, generator, bias=False) if d_in > 1 else nn.Identity()
+        self.convolutions = nn.ModuleList(
+            convolution(width if d_in > 1 else 1, width, size, generator) for size in config.kernel_sizes
+        )
+        self.after_pool = linear(d_in, width, generator, bias=False)
+        self.norm = FeatureNorm(joined)
+        self.projection = linear(joined, config.d_model, generator)
+        self.shortcut = (
+            nn.Identity() if d_in == config.d_model else linear(d_in, config.d_model, generator, bias=False)
+        )
+
+    def forward(self, e: Tensor, inside: Tensor | None, training: bool) -> tuple[Tensor, Moments | None]:
+        narrow = self.bottleneck(e)
+        branches = [convolve(layer, narrow) for layer in self.convolutions]
+        joined = torch.cat([*branches, self.after_pool(max_of_three(e, inside))], dim=-1)
+        normed, moments = self.norm(joined, inside, training)
+        out = self.projection(F.relu(normed)) + self.shortcut(e)
+        return (out if inside is None else out * inside), moments
+
+
+class LinearEmbedding(nn.Module):
+    """One linear map per time point: the paper's ablation."""
+
+    def __init__(self, n_channels: int, config: ModelConfig, generator: Generator) -> None:
+        super().__init__()
+        self.projection = linear(n_channels, config.d_model, generator)
+
+    def forward(self, x: Tensor, inside: Tensor | None, training: bool) -> tuple[Tensor, list[Moments]]:
+        out = self.projection(x)
+        return (out if inside is None else out * inside), []
+
+    def update_(self, moments: list[Moments], rate: float) -> None:
+        """Nothing is averaged here."""
+
+
+def convolve(layer: nn.Module, x: Tensor) -> Tensor:
+    """(b, t, d_in) -> (b, t, d_out); the views make channels-last images of height 1, nothing is copied."""
+    image = x.transpose(1, 2).unsqueeze(2)
+    convolved: Tensor = layer(image)
+    return convolved.squeeze(2).transpose(1, 2)
+
+
+def max_of_three(x: Tensor, inside: Tensor | None = None) -> Tensor:
+    """MaxPool1d(3, stride=1, padding=1) over time of (b, t, d), as shifted views: cheap backwards too."""
+    if inside is not None:
+        x = x.masked_fill(~inside, -torch.inf)
+    padded = F.pad(x, (0, 0, 1, 1), value=-torch.inf)
+    largest = torch.maximum(torch.maximum(padded[:, :-2], x), padded[:, 2:])
+    return largest if inside is None else largest.masked_fill(~inside, 0.0)

@@ -1,0 +1,1 @@
+"""Honest training: one loop that sees only the cases it is given."""
