@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight, check_is_fitted
@@ -27,7 +27,9 @@ from pdftime.storage import read_model, write_model
 from pdftime.training.loop import Callback
 
 
-class PDFTimeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PDFTimeClassifier(  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator
+):
     """A time series classifier whose decisions rest on prototypes.
 
     `X` is `(n_cases, n_channels, n_timepoints)`, `(n_cases, n_timepoints)` for one channel, or a list of
@@ -130,7 +132,8 @@ class PDFTimeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """(n_cases,) labels, of the kind they were given in."""
-        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        codes = self.predict_proba(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[codes]
         return labels
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -186,7 +189,14 @@ class PDFTimeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        """How many features `transform` makes; scikit-learn names them by it."""
+        check_is_fitted(self)
+        return len(self.model_.members) * self.model_.settings.model.d_model
 
     def _adopt(self, model: FittedModel) -> None:
         self.model_ = model

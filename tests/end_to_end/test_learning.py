@@ -1,0 +1,42 @@
+"""The default preset learns what can be learned, and nothing where there is nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pdftime import PDFTimeClassifier
+from pdftime.data.synthetic import PROBLEMS, make_problem
+
+SIGNAL = [name for name in PROBLEMS if name != "noise"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIGNAL)
+def test_default_reaches_095_where_there_is_signal(name: str) -> None:
+    problem = make_problem(name)
+    model = PDFTimeClassifier(n_threads=1).fit(problem.train, problem.train.y)
+    assert np.mean(model.predict(problem.fresh) == problem.fresh.y) >= 0.95
+
+
+@pytest.mark.slow
+def test_accuracy_stays_at_chance_where_there_is_none() -> None:
+    problem = make_problem("noise")
+    model = PDFTimeClassifier(n_threads=1).fit(problem.train, problem.train.y)
+    accuracy = np.mean(model.predict(problem.fresh) == problem.fresh.y)
+    chance = 1.0 / len(model.classes_)
+    sampling_error = np.sqrt(chance * (1.0 - chance) / len(problem.fresh))
+    assert abs(accuracy - chance) < 3.0 * sampling_error
+
+
+@pytest.mark.slow
+def test_named_moments_are_the_planted_ones() -> None:
+    problem = make_problem("motifs")
+    model = PDFTimeClassifier(n_threads=1).fit(problem.train, problem.train.y)
+    cases = problem.fresh.take(slice(0, 40))
+    hits = []
+    for explanation, moments in zip(model.explain(cases), problem.fresh_moments, strict=False):
+        first, last = explanation.segment
+        planted = moments.any(axis=0)
+        hits.append(planted[first : last + 1].sum() / max(planted.sum(), last + 1 - first))
+    assert np.mean(hits) > 0.5  # share of the larger of the two spans that they have in common
