@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from numbers import Real
 from typing import Any, ClassVar, TypeVar
 
 from pdftime.errors import ConfigError
@@ -50,7 +51,7 @@ class _Rule:
                 return value
             if self.kind == "flag" and value in (True, False):
                 return bool(value)
-            if self.kind in ("whole", "number") and not isinstance(value, bool):
+            if self.kind in ("whole", "number") and _is_number(value):
                 number = operator.index(value) if self.kind == "whole" else float(value)
                 if self.low <= number <= self.high:
                     return number
@@ -72,11 +73,16 @@ class _Rule:
             words = {
                 "whole": "a whole number",
                 "number": "a number",
-                "wholes": "whole numbers",
-                "numbers": "numbers",
+                "wholes": "one to eight whole numbers",
+                "numbers": "one to eight numbers",
             }
             text = f"{words[self.kind]} from {self.low:g} to {self.high:g}"
         return text + (" or None" if self.optional else "")
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number by itself; text that reads as one, and True, are not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _whole(low: int, high: int, *, optional: bool = False) -> _Rule:
@@ -180,8 +186,11 @@ class ModelConfig(_Checked):
             raise ConfigError(f"n_prototypes has {len(self.n_prototypes)} levels; expected 1 to 4.")
         if self.encoder != "none" and self.d_model % self.n_heads:
             raise ConfigError(f"d_model is {self.d_model} and n_heads {self.n_heads}; the heads must divide it.")
-        if self.encoder == "none" and self.pooling == "token":
-            raise ConfigError("pooling='token' needs an encoder; without one a class token sees nothing.")
+        if self.encoder != "attention" and self.pooling == "token":
+            raise ConfigError(
+                f"pooling is 'token' and encoder {self.encoder!r}; expected encoder='attention', "
+                "without which a class token sees little or nothing."
+            )
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,7 @@ class FittedModel:
     metrics: dict[str, Any] = field(default_factory=dict)
     """What was measured on validation cases."""
 
+    @torch.no_grad()
     def probabilities(self, cases: SeriesSet) -> NDArray[np.float64]:
         """(n_cases, n_classes): calibrated, averaged over the members, rows sum to 1."""
         rows = []
@@ -76,6 +77,7 @@ class FittedModel:
         probabilities: NDArray[np.float64] = torch.cat(rows).numpy()
         return probabilities
 
+    @torch.no_grad()
     def embeddings(self, cases: SeriesSet) -> NDArray[np.float32]:
         """(n_cases, n_members * d_model): what the heads compare with prototypes, members side by side."""
         rows = [
@@ -85,18 +87,18 @@ class FittedModel:
         z: NDArray[np.float32] = torch.cat(rows).numpy()
         return z
 
+    @torch.no_grad()
     def outputs(self, cases: SeriesSet, member: int) -> Iterator[Output]:
         """One member's outputs, batch by batch."""
         for _, x, mask in self.batches(cases):
             yield self.members[member].network(x, mask)
 
     def batches(self, cases: SeriesSet) -> Iterator[tuple[SeriesSet, Tensor, Tensor | None]]:
-        """Cases in parts, each with its network input; autograd is off while a part is worked on."""
+        """Cases in parts, each with its network input."""
         self.preparation.check(cases)
         longest = max(cases.n_timepoints, self.preparation.n_timepoints)
         for part in cases.chunks(BATCH_CELLS * cases.n_timepoints // longest):
-            with torch.no_grad():
-                yield part, *as_tensors(self.preparation(part))
+            yield part, *as_tensors(self.preparation(part))
 
 
 def as_tensors(prepared: Prepared) -> tuple[Tensor, Tensor | None]:

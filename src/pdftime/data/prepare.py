@@ -14,6 +14,7 @@ from pdftime.errors import DataError
 
 Floats = NDArray[np.float64]
 LIMIT = 1e6  # prepared values are cut here: one absurd reading must not turn a whole prediction into NaN
+HUGE = 1e150  # and raw ones here, so that their squares can be added up
 
 
 class Prepared(NamedTuple):
@@ -66,13 +67,15 @@ class Preparation:
         """Fill, scale and bring to length; costs a few copies of `cases`, so pass large sets in chunks."""
         self.check(cases)
         X = cases.X.astype(np.float64)  # a copy: what the caller holds stays as it is
+        np.clip(X, -HUGE, HUGE, out=X)
         within = inside(cases)
         _fill_(X, cases.lengths, self.mean)
-        X = self._scaled(X, within)
+        with np.errstate(over="ignore"):
+            X = self._scaled(X, within).clip(-LIMIT, LIMIT)
         if not cases.equal_length or cases.n_timepoints != self.n_timepoints:
             X, lengths = self._to_length(X, cases.lengths)
             within = np.arange(self.n_timepoints) < lengths[:, None]
-        x = np.where(within[:, None, :], X.clip(-LIMIT, LIMIT), 0.0).astype(np.float32)
+        x = np.where(within[:, None, :], X, 0.0).astype(np.float32)
         return Prepared(x, None if self.config.lengths == "resample" or self.equal_length else within)
 
     def _scaled(self, X: Floats, within: NDArray[np.bool_]) -> Floats:
@@ -147,6 +150,7 @@ def _fill_(X: Floats, lengths: NDArray[np.int64], mean: Floats) -> None:
             row[missing] = np.interp(np.flatnonzero(missing), np.flatnonzero(~missing), row[~missing])
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _moments(cases: SeriesSet) -> tuple[Floats, Floats]:
     """Mean and standard deviation per channel over the values that are there, in bounded memory."""
     count, total = np.zeros(cases.n_channels), np.zeros(cases.n_channels)
@@ -156,10 +160,9 @@ def _moments(cases: SeriesSet) -> tuple[Floats, Floats]:
     count = np.maximum(count, 1.0)  # a channel that is missing everywhere gets mean 0 and scale 1
     mean = total / count
     squares, largest = np.zeros(cases.n_channels), np.zeros(cases.n_channels)
-    with np.errstate(over="ignore"):
-        for part, there in _observed(cases):
-            squares += np.where(there, (part - mean[:, None]) ** 2, 0.0).sum(axis=(0, 2))
-            largest = np.maximum(largest, np.where(there, np.abs(part), 0.0).max(axis=(0, 2)))
+    for part, there in _observed(cases):
+        squares += np.where(there, (part - mean[:, None]) ** 2, 0.0).sum(axis=(0, 2))
+        largest = np.maximum(largest, np.where(there, np.abs(part), 0.0).max(axis=(0, 2)))
     scale = np.sqrt(squares / count)
     if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
         raise DataError(

@@ -93,6 +93,7 @@ class Explanation:
         return {**state, "summary": self.summary()}
 
 
+@torch.no_grad()
 def explain(model: FittedModel, cases: SeriesSet) -> list[Explanation]:
     """One explanation per case, in batches of bounded memory."""
     if model.exemplars is None or model.settings.model.pooling != "mean":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -50,7 +52,8 @@ class InceptionLayer(nn.Module):
         )
         self.after_pool = linear(d_in, width, generator, bias=False)
         self.norm = FeatureNorm(joined)
-        self.projection = linear(joined, config.d_model, generator)
+        # no offset: the norms that follow would take it out again, and its gradient would be rounding alone
+        self.projection = linear(joined, config.d_model, generator, bias=False)
         self.shortcut = (
             nn.Identity() if d_in == config.d_model else linear(d_in, config.d_model, generator, bias=False)
         )
@@ -87,9 +90,36 @@ def convolve(layer: nn.Module, x: Tensor) -> Tensor:
 
 
 def max_of_three(x: Tensor, inside: Tensor | None = None) -> Tensor:
-    """MaxPool1d(3, stride=1, padding=1) over time of (b, t, d), as shifted views: cheap backwards too."""
-    if inside is not None:
-        x = x.masked_fill(~inside, -torch.inf)
-    padded = F.pad(x, (0, 0, 1, 1), value=-torch.inf)
-    largest = torch.maximum(torch.maximum(padded[:, :-2], x), padded[:, 2:])
-    return largest if inside is None else largest.masked_fill(~inside, 0.0)
+    """MaxPool1d(3, stride=1, padding=1) over time of (b, t, d); what is outside its series takes no part."""
+    largest: Tensor
+    if inside is None:
+        largest = _MaxOfThree.apply(x)  # type: ignore[no-untyped-call]
+        return largest
+    largest = _MaxOfThree.apply(x.masked_fill(~inside, -torch.inf))  # type: ignore[no-untyped-call]
+    return largest.masked_fill(~inside, 0.0)
+
+
+class _MaxOfThree(torch.autograd.Function):
+    """Maxima of shifted views, and their gradient in as few passes: many times faster than max_pool1d's."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        largest = x.clone()
+        torch.maximum(largest[:, 1:], x[:, :-1], out=largest[:, 1:])
+        torch.maximum(largest[:, :-1], x[:, 1:], out=largest[:, :-1])
+        ctx.save_for_backward(x, largest)
+        return largest
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        """To the first of the three that is the largest."""
+        (gradient,), (x, largest) = gradients, ctx.saved_tensors
+        before = x[:, :-1] == largest[:, 1:]
+        own = x == largest
+        own[:, 1:] &= ~before
+        after = (x[:, 1:] == largest[:, :-1]) & ~own[:, :-1]
+        after[:, 1:] &= ~before[:, :-1]
+        result = gradient * own
+        result[:, :-1] += gradient[:, 1:] * before
+        result[:, 1:] += gradient[:, :-1] * after
+        return result

@@ -76,12 +76,14 @@ class PrototypeHead(nn.Module):
         if self.by_gradient or momentum == 1.0:
             return
         for level, (old, (sums, mass)) in enumerate(zip(self.levels, statistics, strict=True)):
-            target = sums / mass.clamp_min(EPS)[..., None]
+            mean = sums / mass.clamp_min(EPS)[..., None]
+            target = torch.where(mass[..., None] > EPS, mean, old)  # one without members aims at where it is
             if diversity_step:
                 target = target - diversity_step * diversity_gradient(old)
             moved = F.normalize(momentum * old + (1.0 - momentum) * target, dim=-1)
             present = mass.sum(dim=1) > 0.0
-            getattr(self, f"level_{level}").copy_(torch.where(present[:, None, None], moved, old))
+            stored = getattr(self, f"level_{level}")
+            stored.copy_(torch.where(present[:, None, None], moved, stored))
 
 
 def orthogonal_start(n_classes: int, k: int, d: int, generator: Generator) -> Tensor:

@@ -82,8 +82,9 @@ def _snapshot(run: Run) -> Snapshot:
     if run.best is not None:
         state |= {"best_epoch": run.best.epoch, "best_loss": run.best.loss}
         arrays |= with_prefix("best.", to_arrays(run.best.weights))
-    for index, moments in run.optimizer.state_dict()["state"].items():
-        arrays |= with_prefix(f"optimizer.{index}.", to_arrays(moments))
+    if not run.finished:
+        for index, moments in run.optimizer.state_dict()["state"].items():
+            arrays |= with_prefix(f"optimizer.{index}.", to_arrays(moments))
     return Snapshot(state, arrays)
 
 
@@ -92,9 +93,10 @@ def _restore_(run: Run, snapshot: Snapshot) -> None:
     try:
         run.network.load_state_dict(from_arrays(without_prefix("network.", arrays)))
         moments: dict[int, dict[str, torch.Tensor]] = {}
+        parameters = [each for group in run.optimizer.param_groups for each in group["params"]]
         for name, tensor in from_arrays(without_prefix("optimizer.", arrays)).items():
             index, key = name.split(".")
-            moments.setdefault(int(index), {})[key] = tensor
+            moments.setdefault(int(index), {})[key] = _laid_out_like(parameters[int(index)], tensor)
         optimizer = {**run.optimizer.state_dict(), "state": moments}
         run.optimizer.load_state_dict(optimizer)
         if "best_epoch" in state:
@@ -105,5 +107,10 @@ def _restore_(run: Run, snapshot: Snapshot) -> None:
             float(state["seconds"]),
             list(state["history"]),
         )
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
         raise ModelFileError(f"The checkpoint does not fit the run: {error}") from error
+
+
+def _laid_out_like(parameter: torch.Tensor, moment: torch.Tensor) -> torch.Tensor:
+    """The fused optimiser walks through memory, so a moment must lie as its parameter does; a step count may not."""
+    return moment if moment.ndim == 0 else torch.empty_like(parameter, requires_grad=False).copy_(moment)

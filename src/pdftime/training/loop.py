@@ -19,7 +19,7 @@ from pdftime.data.batches import batch_indices, generator_for
 from pdftime.errors import TrainingError
 from pdftime.model.network import PDFTime
 from pdftime.model.prototypes import PrototypeHead
-from pdftime.training.losses import Losses, total_loss
+from pdftime.training.losses import total_loss
 from pdftime.training.schedules import learning_rate, prototype_momentum
 
 NORM_RATE = 0.1  # share of a batch's statistics in the running averages
@@ -154,13 +154,14 @@ def _epoch(run: Run, examples: Examples, deadline: float) -> dict[str, float]:
         run.optimizer.zero_grad()
         losses.total.backward()  # type: ignore[no-untyped-call]
         norm = torch.nn.utils.clip_grad_norm_(network.parameters(), config.clip_norm, foreach=True)
-        _guard(losses, norm, f"epoch {run.epoch + 1}, step {step + 1}", rate)
+        terms = losses.as_floats()
+        _guard({**terms, "gradient": float(norm)}, f"epoch {run.epoch + 1}, step {step + 1}", rate)
         run.optimizer.step()
         network.update_norms_(output.moments, NORM_RATE)
         if isinstance(head, PrototypeHead):
             statistics = head.statistics(output.z.detach(), batch.y, batch.weight)
             head.update_(statistics, momentum, config.diversity_step)
-        for name, value in losses.as_floats().items():
+        for name, value in terms.items():
             sums[name] = sums.get(name, 0.0) + value * len(indices)
         seen += len(indices)
         if time.perf_counter() >= deadline:
@@ -177,6 +178,7 @@ def _validate(run: Run, validation: Examples | None) -> dict[str, float]:
     scores = scores_of(run.network, validation.x, validation.mask)
     each = F.cross_entropy(scores, validation.y, reduction="none")
     loss = float((each * validation.weight).sum() / validation.weight.sum())
+    _guard({"validation_loss": loss}, f"epoch {run.epoch + 1}, validation", run.optimizer.param_groups[0]["lr"])
     accuracy = float((scores.argmax(dim=1) == validation.y).float().mean())
     if run.best is None or loss < run.best.loss:
         weights = {name: tensor.clone() for name, tensor in run.network.state_dict().items()}
@@ -184,9 +186,8 @@ def _validate(run: Run, validation: Examples | None) -> dict[str, float]:
     return {"validation_loss": loss, "validation_accuracy": accuracy}
 
 
-def _guard(losses: Losses, gradient_norm: Tensor, where: str, rate: float) -> None:
+def _guard(terms: dict[str, float], where: str, rate: float) -> None:
     """Stop before a step that would fill the weights with NaN."""
-    terms = {**losses.as_floats(), "gradient": float(gradient_norm)}
     for name, value in terms.items():
         if not math.isfinite(value):
             raise TrainingError(
