@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pdftime.version import __version__
+
 if TYPE_CHECKING:
     from pdftime.data.files import read_series, write_series
     from pdftime.data.series import SeriesSet, check_series
     from pdftime.estimator import PDFTimeClassifier, load
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "PDFTimeClassifier": "pdftime.estimator",

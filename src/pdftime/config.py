@@ -56,7 +56,7 @@ class _Rule:
                 if self.low <= number <= self.high:
                     return number
             if self.kind in ("wholes", "numbers"):
-                items = list(value) if hasattr(value, "__iter__") and not isinstance(value, str) else [value]
+                items = list(value) if hasattr(value, "__iter__") and not isinstance(value, (str, bytes)) else [value]
                 each = _Rule(self.kind[:-1], self.low, self.high)
                 if 1 <= len(items) <= 8:
                     return tuple(each(name, item) for item in items)

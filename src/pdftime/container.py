@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
-from pdftime import __version__
 from pdftime.errors import ModelFileError, PDFTimeError
+from pdftime.version import __version__
 
 FORMAT_VERSION = 1
 MAX_FILE_BYTES = 4 << 30  # a file is read whole

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import _check_feature_names, _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from torch import nn
 
 from pdftime.config import Settings, preset
@@ -26,23 +28,11 @@ from pdftime.fitting import FitOptions, LabelledCases, fit_model
 from pdftime.storage import read_model, write_model
 from pdftime.training.loop import Callback
 
+NEGLIGIBLE = 1e-30  # a weight below this share of the largest is zero in single precision
 
-class PDFTimeClassifier(  # type: ignore[misc]
-    ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator
-):
-    """A time series classifier whose decisions rest on prototypes.
 
-    `X` is `(n_cases, n_channels, n_timepoints)`, `(n_cases, n_timepoints)` for one channel, or a list of
-    `(n_channels, n_timepoints)` arrays for unequal lengths; NaN is a missing value. Of every setting that is
-    None, the preset's value is used.
-
-    >>> from pdftime import PDFTimeClassifier
-    >>> from pdftime.data.synthetic import make_problem
-    >>> problem = make_problem("frequency", n_cases=40)
-    >>> model = PDFTimeClassifier(max_epochs=3).fit(problem.train.X, problem.train.y)
-    >>> model.predict_proba(problem.fresh.X).shape[1] == len(model.classes_)
-    True
-    """
+class Keywords:
+    """The constructor that the faces for scikit-learn, aeon and sktime share; it only keeps what it is given."""
 
     def __init__(
         self,
@@ -95,6 +85,23 @@ class PDFTimeClassifier(  # type: ignore[misc]
         self.resume = resume
         self.callbacks = callbacks
         self.verbose = verbose
+        super().__init__()
+
+
+class PDFTimeClassifier(Keywords, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A time series classifier whose decisions rest on prototypes.
+
+    `X` is `(n_cases, n_channels, n_timepoints)`, `(n_cases, n_timepoints)` for one channel, or a list of
+    `(n_channels, n_timepoints)` arrays for unequal lengths; NaN is a missing value. Of every setting that is
+    None, the preset's value is used.
+
+    >>> from pdftime import PDFTimeClassifier
+    >>> from pdftime.data.synthetic import make_problem
+    >>> problem = make_problem("frequency", n_cases=40)
+    >>> model = PDFTimeClassifier(max_epochs=3).fit(problem.train.X, problem.train.y)
+    >>> model.predict_proba(problem.fresh.X).shape[1] == len(model.classes_)
+    True
+    """
 
     def fit(
         self,
@@ -111,7 +118,9 @@ class PDFTimeClassifier(  # type: ignore[misc]
         options = self._options()
         cases = check_series(X, y)
         _check_feature_names(self, X, reset=True)
-        data, classes = self._labelled(cases, sample_weight)
+        weight = _weights(sample_weight, len(cases))
+        rows = np.flatnonzero(weight > NEGLIGIBLE)
+        data, classes = self._labelled(_only(cases, rows), weight[rows])
         validation = None
         if (X_val is None) != (y_val is None):
             raise DataError("X_val and y_val belong together; pass both or none.")
@@ -121,7 +130,7 @@ class PDFTimeClassifier(  # type: ignore[misc]
             validation = LabelledCases(kept, codes, np.ones(len(kept)))
         with _threads(self.n_threads):
             model = fit_model(data, classes, settings, options, validation)
-        self._adopt(model)
+        self._adopt(_renumbered(model, rows))
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -192,27 +201,28 @@ class PDFTimeClassifier(  # type: ignore[misc]
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
-    @property
-    def _n_features_out(self) -> int:
-        """How many features `transform` makes; scikit-learn names them by it."""
-        check_is_fitted(self)
-        return len(self.model_.members) * self.model_.settings.model.d_model
-
     def _adopt(self, model: FittedModel) -> None:
         self.model_ = model
         self.classes_ = model.classes
         self.n_features_in_ = model.preparation.n_channels * model.preparation.n_timepoints
 
     def _resolve_settings(self) -> Settings:
-        """The preset, changed by the keywords that are not None, changed by `settings`."""
+        """The preset, changed by `settings`, changed by the keywords that are not None."""
+        given = {} if self.settings is None else self.settings
+        _expect("settings", given, isinstance(given, Mapping), "a mapping or None")
         keywords = {name: getattr(self, name) for name in _SETTINGS if getattr(self, name) is not None}
-        return preset(self.preset).but(**{**(self.settings or {}), **keywords})
+        return preset(str(self.preset)).but(**{**{str(name): value for name, value in given.items()}, **keywords})
 
     def _options(self) -> FitOptions:
-        if not isinstance(self.n_members, (int, np.integer)) or self.n_members < 1:
-            raise ConfigError(f"n_members is {self.n_members!r}; expected a whole number from 1.")
-        if self.max_time_s is not None and not self.max_time_s > 0:
-            raise ConfigError(f"max_time_s is {self.max_time_s!r}; expected a positive number of seconds or None.")
+        limit, threads, callbacks, backbone = self.max_time_s, self.n_threads, self.callbacks, self.backbone
+        _expect("n_members", self.n_members, _is_count(self.n_members), "a whole number from 1")
+        _expect("n_threads", threads, threads is None or _is_count(threads), "a whole number from 1 or None")
+        positive = isinstance(limit, Real) and limit > 0
+        _expect("max_time_s", limit, limit is None or positive, "a positive number of seconds or None")
+        functions = isinstance(callbacks, Sequence) and all(callable(each) for each in callbacks)
+        _expect("callbacks", callbacks, functions, "a list of functions")
+        module = backbone is None or isinstance(backbone, nn.Module)
+        _expect("backbone", backbone, module, "a torch.nn.Module or None")
         return FitOptions(
             seed=_seed(self.random_state),
             n_members=int(self.n_members),
@@ -224,18 +234,13 @@ class PDFTimeClassifier(  # type: ignore[misc]
             progress=bool(self.verbose),
         )
 
-    def _labelled(self, cases: SeriesSet, sample_weight: Any) -> tuple[LabelledCases, NDArray[Any]]:
-        """Cases that count (a weight of zero is as good as absent), with codes and weights; and the classes."""
-        weight = np.ones(len(cases))
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, np.empty((len(cases), 1)), ensure_non_negative=True)
-            if not weight.any():
-                raise DataError("sample_weight is zero for every case; nothing is left to learn from.")
-            cases, weight = cases.take(weight > 0), weight[weight > 0]
+    def _labelled(self, cases: SeriesSet, weight: NDArray[np.float64]) -> tuple[LabelledCases, NDArray[Any]]:
+        """Cases with codes and weights, those of their classes included; and the classes."""
         classes, codes = encode(cases.y)  # type: ignore[arg-type]
         if len(classes) < 2:
             raise DataError(
-                f"y holds one class, {classes[0]!r}, in {len(cases)} case(s); a classifier needs at least 2 classes."
+                f"y holds one class, {classes.tolist()[0]!r}, in {len(cases)} case(s); "
+                "a classifier needs at least 2 classes."
             )
         if self.class_weight is not None:
             weight = weight * _class_weights(self.class_weight, classes, codes)[codes]
@@ -277,13 +282,61 @@ def load(path: str | os.PathLike[str], backbone: nn.Module | None = None) -> PDF
     return PDFTimeClassifier.load(path, backbone)
 
 
+def _expect(name: str, value: Any, good: bool, expected: str) -> None:
+    if not good:
+        raise ConfigError(f"{name} is {value!r:.100}; expected {expected}.")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= 1
+
+
+def _weights(sample_weight: Any, n_cases: int) -> NDArray[np.float64]:
+    """(n_cases,) weights of cases as shares of the largest."""
+    if sample_weight is None:
+        return np.ones(n_cases)
+    try:
+        weight = np.asarray(sample_weight, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"sample_weight is not made of numbers: {error}.") from error
+    if weight.shape != (n_cases,):
+        raise DataError(f"sample_weight has shape {weight.shape}; expected one weight per case, shape ({n_cases},).")
+    if not np.isfinite(weight).all() or (weight < 0.0).any():
+        raise DataError("sample_weight holds NaN, infinite or negative values; expected numbers from 0.")
+    if not weight.any():
+        raise DataError("sample_weight is zero for every case; at least one weight must be non-zero.")
+    shares: NDArray[np.float64] = weight / weight.max()
+    return shares
+
+
+def _only(cases: SeriesSet, rows: NDArray[np.int64]) -> SeriesSet:
+    """The cases that count, as if there had been no others: the longest of them sets the length."""
+    if len(rows) == len(cases):
+        return cases
+    kept = cases.take(rows)
+    return replace(kept, X=kept.X[:, :, : kept.lengths.max()])
+
+
+def _renumbered(model: FittedModel, rows: NDArray[np.int64]) -> FittedModel:
+    """The model with its training series numbered as they stood before `_only`."""
+    exemplars = model.exemplars
+    return (
+        model if exemplars is None else replace(model, exemplars=exemplars._replace(numbers=rows[exemplars.numbers]))
+    )
+
+
 def _seed(random_state: Any) -> int:
     """A whole number from what scikit-learn allows; 0 is a seed like any other, None a fresh one."""
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         return int(random_state)
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
-    return int(check_random_state(random_state).randint(2**31))
+    try:
+        return int(check_random_state(random_state).randint(2**31))
+    except ValueError as error:
+        raise ConfigError(
+            f"random_state is {random_state!r:.100}; expected a whole number, None or a numpy RandomState."
+        ) from error
 
 
 def _class_weights(
@@ -294,11 +347,14 @@ def _class_weights(
         if class_weight != "balanced":
             raise ConfigError(f"class_weight is {class_weight!r}; expected 'balanced', a mapping or None.")
         return np.asarray(compute_class_weight("balanced", classes=np.arange(len(classes)), y=codes))
-    unknown = [label for label in class_weight if label not in set(classes.tolist())]
-    weights = np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
-    if unknown or not (np.isfinite(weights) & (weights > 0)).all():
+    _expect("class_weight", class_weight, isinstance(class_weight, Mapping), "'balanced', a mapping or None")
+    labels = classes.tolist()
+    given = [class_weight.get(label, 1.0) for label in labels]
+    numbers = set(class_weight) <= set(labels) and all(isinstance(weight, Real) for weight in given)
+    weights = np.array(given if numbers else [0.0], np.float64)
+    if not (np.isfinite(weights).all() and weights.min() > NEGLIGIBLE * weights.max()):
         raise ConfigError(
-            f"class_weight is {dict(class_weight)!r}; expected positive numbers for classes among {classes.tolist()}."
+            f"class_weight is {dict(class_weight)!r:.300}; expected positive numbers for classes among {labels}."
         )
     return weights
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from pdftime.config import Settings
 from pdftime.container import read_container, write_container
 from pdftime.data.labels import classes_from_json, classes_to_json
 from pdftime.data.prepare import Preparation
-from pdftime.data.series import SeriesSet, check_series
+from pdftime.data.series import check_series
 from pdftime.errors import ModelFileError, PDFTimeError
 from pdftime.fitted import Exemplars, FittedModel, Member, Nearest
 from pdftime.model.network import PDFTime
@@ -48,8 +49,9 @@ def read_model(path: str | os.PathLike[str], backbone: nn.Module | None = None) 
     arrays, header = read_container(path, kind="model")
     try:
         return _model(arrays, header, backbone)
-    except (PDFTimeError, KeyError, TypeError, ValueError, RuntimeError, IndexError, AttributeError) as error:
-        raise ModelFileError(f"{os.fspath(path)} is not a model that this version can use: {error}") from error
+    except (PDFTimeError, TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RuntimeError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0].rstrip(".")
+        raise ModelFileError(f"{os.fspath(path)} is not a model that this version can use: {reason}.") from error
 
 
 def _model(arrays: Arrays, header: dict[str, Any], backbone: nn.Module | None) -> FittedModel:
@@ -66,22 +68,25 @@ def _model(arrays: Arrays, header: dict[str, Any], backbone: nn.Module | None) -
     for number, state in enumerate(header["members"]):
         network = _empty_network(settings, preparation, len(classes), backbone)
         weights = from_arrays(without_prefix(f"member.{number}.", arrays))
-        if any(tensor.dtype != network.state_dict()[name].dtype for name, tensor in weights.items()):
-            raise ModelFileError(f"member {number} has weights of another number type")
+        if _forms(weights) != _forms(network.state_dict()):
+            raise ModelFileError(f"the weights of member {number} are not of the network that its settings describe")
         network.load_state_dict(weights, assign=True)
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # or the last bits differ
         temperature = float(state["temperature"])
         if not 0.0 < temperature < np.inf:
             raise ModelFileError(f"member {number} has the temperature {temperature}")
-        members.append(Member(network.requires_grad_(True).eval(), temperature, list(state["history"])))
-    exemplars = _exemplars(without_prefix("exemplars.", arrays), len(members), settings, classes)
+        history = [dict(record) for record in state["history"]]
+        members.append(Member(network.requires_grad_(True).eval(), temperature, history))
+    exemplars = _exemplars(without_prefix("exemplars.", arrays), len(members), settings, classes, preparation)
     expected = {f"member.{n}.{name}" for n, member in enumerate(members) for name in member.network.state_dict()}
     expected |= set(with_prefix("exemplars.", {} if exemplars is None else _exemplar_arrays(exemplars)))
     if not members or set(arrays) != expected:
         raise ModelFileError(f"its entries differ from those expected: {sorted(set(arrays) ^ expected)[:5]}")
     names = tuple(str(name) for name in header["channel_names"])
-    if len(names) != preparation.n_channels or len(classes) < 2:
-        raise ModelFileError(f"it has {len(names)} channel names and {len(classes)} classes")
+    if len(names) != preparation.n_channels or len(set(classes.tolist())) != len(classes) or len(classes) < 2:
+        raise ModelFileError(f"its channel names are {names}, its classes {classes.tolist()}")
+    if preparation.config != settings.prepare:
+        raise ModelFileError("its preparation is not the one that its settings describe")
     return FittedModel(settings, classes, names, preparation, members, exemplars, dict(header["metrics"]))
 
 
@@ -99,6 +104,10 @@ def _empty_network(
         )
 
 
+def _forms(weights: Mapping[str, Tensor]) -> dict[str, tuple[Any, ...]]:
+    return {name: (tensor.dtype, tensor.shape) for name, tensor in weights.items()}
+
+
 def _exemplar_arrays(exemplars: Exemplars) -> Arrays:
     cases = exemplars.cases
     arrays: Arrays = {
@@ -114,23 +123,32 @@ def _exemplar_arrays(exemplars: Exemplars) -> Arrays:
     return arrays
 
 
-def _exemplars(arrays: Arrays, n_members: int, settings: Settings, classes: NDArray[Any]) -> Exemplars | None:
+def _exemplars(
+    arrays: Arrays, n_members: int, settings: Settings, classes: NDArray[Any], preparation: Preparation
+) -> Exemplars | None:
     if settings.model.head != "prototypes":
         return None
-    cases: SeriesSet = check_series(arrays["X"], arrays["codes"], lengths=arrays["lengths"])
-    nearest = [
-        [
-            Nearest(arrays[f"{number}.{level}.position"], arrays[f"{number}.{level}.similarity"])
-            for level in range(len(settings.model.n_prototypes))
-        ]
-        for number in range(n_members)
-    ]
-    for levels in nearest:
-        for k, level in zip(settings.model.n_prototypes, levels, strict=True):
-            shape = (len(classes), k)
-            good = level.position.shape == level.similarity.shape and level.position.shape[:2] == shape
-            if not good or level.position.min() < 0 or level.position.max() >= len(cases):
+    numbers, codes = _whole(arrays["numbers"], 2**62), _whole(arrays["codes"], len(classes))
+    shape = (numbers.size, preparation.n_channels, preparation.n_timepoints)
+    if numbers.shape != codes.shape or numbers.ndim != 1 or arrays["X"].shape != shape:
+        raise ModelFileError("the training series behind its prototypes have another shape than the model")
+    cases = check_series(arrays["X"], codes, lengths=arrays["lengths"])
+    nearest = []
+    for number in range(n_members):
+        levels = []
+        for level, k in enumerate(settings.model.n_prototypes):
+            position = _whole(arrays[f"{number}.{level}.position"], len(cases))
+            similarity = arrays[f"{number}.{level}.similarity"]
+            same = similarity.dtype == np.float32 and position.shape == similarity.shape
+            if not same or position.shape[:-1] != (len(classes), k):
                 raise ModelFileError("the training series behind its prototypes do not fit the prototypes")
-    if arrays["numbers"].shape != (len(cases),) or not set(arrays["codes"].tolist()) <= set(range(len(classes))):
-        raise ModelFileError("the training series behind its prototypes have labels or numbers out of range")
-    return Exemplars(cases, arrays["numbers"], nearest)
+            levels.append(Nearest(position, similarity))
+        nearest.append(levels)
+    return Exemplars(cases, numbers, nearest)
+
+
+def _whole(array: NDArray[Any], high: int) -> NDArray[np.int64]:
+    """The array, if it holds whole numbers from 0 on and below `high`."""
+    if array.dtype != np.int64 or array.size == 0 or array.min() < 0 or array.max() >= high:
+        raise ModelFileError("a number of a training series or of its class is out of range")
+    return array

@@ -38,7 +38,7 @@ def test_command_line_of_the_readme_runs(tmp_path: Path) -> None:
     for line in lines:
         assert line[0] == "pdftime"
         done = subprocess.run(
-            [sys.executable, "-m", "pdftime.cli", *line[1:]], cwd=tmp_path, capture_output=True, text=True, check=False
+            [sys.executable, "-m", "pdftime", *line[1:]], cwd=tmp_path, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, (line, done.stderr)
     assert {"model.pdftime", "predictions.csv", "train.parquet"} <= {path.name for path in tmp_path.iterdir()}

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from pdftime.errors import DataError
 
+MAX_CLASS_BYTES = 256 << 20  # a stored dtype may claim any width
+
 
 class Encoded(NamedTuple):
     """Labels as codes into the sorted classes."""
@@ -78,6 +80,8 @@ def classes_from_json(state: dict[str, Any]) -> NDArray[Any]:
     if dtype.kind not in "biufUSO":
         raise DataError(f"Classes have dtype {dtype}; expected text, numbers or booleans.")
     values = [_from_json(value) for value in state["values"]]
+    if dtype.itemsize * len(values) > MAX_CLASS_BYTES:
+        raise DataError(f"{len(values)} classes of dtype {dtype} are too large to keep.")
     return np.fromiter(values, dtype, len(values))
 
 

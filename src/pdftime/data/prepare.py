@@ -38,7 +38,7 @@ class Preparation:
     mean: Floats
     """(n_channels,) over the training cases; also stands in where a case lacks a whole channel."""
     scale: Floats
-    """(n_channels,) standard deviation over the training cases; 1 where a channel is constant."""
+    """(n_channels,) standard deviation over the training cases; where a channel is constant, 1 (more if it is huge)."""
 
     @property
     def n_channels(self) -> int:
@@ -87,7 +87,7 @@ class Preparation:
         X = np.where(within[:, None, :], X, 0.0)
         centred = X - (X * weight).sum(axis=2, keepdims=True)
         spread = np.sqrt((centred**2 * weight).sum(axis=2, keepdims=True))
-        scaled: Floats = centred / np.where(_is_flat(spread, X), 1.0, spread)
+        scaled: Floats = centred / _divisor(spread, np.abs(X).max(axis=2, keepdims=True))
         return scaled
 
     def _to_length(self, X: Floats, lengths: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
@@ -168,7 +168,7 @@ def _moments(cases: SeriesSet) -> tuple[Floats, Floats]:
         raise DataError(
             f"X holds values up to {largest.max():.3g}, too large to average. Divide the series by a constant first."
         )
-    return mean, np.where(scale <= 1e-9 * largest, 1.0, scale)
+    return mean, _divisor(scale, largest)
 
 
 def _observed(cases: SeriesSet) -> Any:
@@ -178,7 +178,7 @@ def _observed(cases: SeriesSet) -> Any:
         yield X, ~np.isnan(X) & inside(part)[:, None, :]
 
 
-def _is_flat(spread: Floats, X: Floats) -> NDArray[np.bool_]:
-    """Whether a spread is only rounding: nothing against the values it was taken from."""
-    flat: NDArray[np.bool_] = spread <= 1e-9 * np.abs(X).max(axis=2, keepdims=True)
-    return flat
+def _divisor(spread: Floats, largest: Floats) -> Floats:
+    """The spread; but where it is only rounding of values as large as `largest`, what keeps it from mattering."""
+    rounding = 1e-9 * largest
+    return np.where(spread <= rounding, np.maximum(rounding, 1.0), spread)

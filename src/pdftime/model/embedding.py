@@ -119,7 +119,7 @@ class _MaxOfThree(torch.autograd.Function):
         own[:, 1:] &= ~before
         after = (x[:, 1:] == largest[:, :-1]) & ~own[:, :-1]
         after[:, 1:] &= ~before[:, :-1]
-        result = gradient * own
+        result: Tensor = gradient * own
         result[:, :-1] += gradient[:, 1:] * before
         result[:, 1:] += gradient[:, :-1] * after
         return result

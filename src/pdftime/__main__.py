@@ -1,0 +1,5 @@
+"""`python -m pdftime` is the command line."""
+
+from pdftime.cli import main
+
+main()

@@ -1,0 +1,194 @@
+"""pdftime demo: a generated problem, learned, scored and explained within a minute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pdftime.cli.options import Json
+from pdftime.cli.screen import console, count, say, suggest, write_json
+from pdftime.errors import SeriesFileError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pdftime.data.synthetic import Problem
+    from pdftime.estimator import PDFTimeClassifier
+    from pdftime.explain.evidence import Explanation
+
+EXAMPLES = (
+    "pdftime demo",
+    "pdftime demo -o tour --seed 1",
+    "pdftime demo --json",
+)
+PROBLEM = "motifs"
+MAX_EPOCHS = 40
+MAX_TIME_S = 45.0
+N_EXPLAINED = 40
+WIDTH, HEIGHT = 64, 5  # of the drawing, in characters
+BRAILLE = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # what each dot adds to U+2800
+
+
+def run(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the model and the data are saved.")
+    ] = Path("demo"),
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Another seed, another problem.")] = 0,
+    threads: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Threads to compute with; so small a problem needs one.")
+    ] = 1,
+    as_json: Json = False,
+) -> None:
+    """Learn a small generated problem, score it on fresh cases and explain one prediction.
+
+    It is known where in each series the class is made, so the explanation can be checked. Takes less than a minute.
+    """
+    files = {"model": output / "model.pdftime", "train": output / "train.ts", "fresh": output / "fresh.ts"}
+    _make_folder(output, files)
+
+    from pdftime.data.files import write_series
+    from pdftime.data.synthetic import make_problem
+    from pdftime.estimator import PDFTimeClassifier
+
+    problem = make_problem(PROBLEM, noise_level=0.5, seed=seed)
+    train, fresh = problem.train, problem.fresh
+    if not as_json:
+        _heading("1. The problem")
+        say(
+            f"{len(train)} generated series of {train.n_timepoints} time points in three classes. "
+            f"{problem.description}"
+        )
+        _heading("2. Training")
+        say(f"At most {MAX_EPOCHS} passes over the series; some are kept back for validation.")
+    model = PDFTimeClassifier(
+        max_epochs=MAX_EPOCHS, max_time_s=MAX_TIME_S, random_state=seed, n_threads=threads, verbose=1
+    )
+    model.fit(train, train.y)
+    accuracy = float(model.score(fresh, fresh.y))
+    explanations = model.explain(fresh.take(slice(N_EXPLAINED)))
+    hits = sum(_hits(each, problem, case) for case, each in enumerate(explanations))
+    write_series(train, files["train"])
+    write_series(fresh, files["fresh"])
+    model.save(files["model"])
+    truth = _span(problem.fresh_moments[0, 0])
+    if as_json:
+        write_json(
+            {
+                "seconds": model.metrics_["seconds"],
+                "n_fresh": len(fresh),
+                "accuracy": accuracy,
+                "explained": {
+                    "case": 0,
+                    "label": str(fresh.y[0]),  # type: ignore[index]
+                    "summary": explanations[0].summary(),
+                    "segment": list(explanations[0].segment),
+                    "truth": list(truth),
+                },
+                "n_explained": len(explanations),
+                "n_on_the_motif": hits,
+                "files": {name: str(path) for name, path in files.items()},
+            }
+        )
+        return
+    _report_training(model)
+    _heading("3. Fresh cases")
+    say(f"{count(len(fresh), 'series', 'series')} that the model has never seen: accuracy {accuracy:.3f}.")
+    _heading("4. Why")
+    _draw(fresh.series(0)[0], {"truth": truth, "model": explanations[0].segment})
+    say(f"The first fresh series, which is {str(fresh.y[0])!r}. {explanations[0].summary()}")  # type: ignore[index]
+    say(
+        f"What makes its class was planted at the time points {truth[0]} to {truth[1]}. In {hits} of the first "
+        f"{len(explanations)} fresh series, most of the span that the model names lies on the planted motif."
+    )
+    _heading("5. Saved")
+    for path in files.values():
+        say(f"  {path}")
+    suggest(
+        [
+            f"pdftime info {files['model']}",
+            f"pdftime evaluate {files['model']} {files['fresh']}",
+            f"pdftime predict {files['model']} {files['fresh']} --explain",
+            f"pdftime fit {files['train']} -o {output / 'own.pdftime'} --encoder window",
+        ]
+    )
+
+
+def _make_folder(output: Path, files: dict[str, Path]) -> None:
+    """The folder, where an earlier demo may be replaced and nothing else."""
+    taken = [path for path in files.values() if path.exists()]
+    if taken and not _is_demo(files["train"]):
+        raise SeriesFileError(f"{taken[0]} is there already, and is not of a demo. Choose another folder with -o.")
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as cause:
+        raise SeriesFileError(f"{output} cannot be made a folder: {cause.strerror}. Choose another place.") from cause
+
+
+def _is_demo(train: Path) -> bool:
+    from pdftime.data.files import read_series
+
+    try:
+        return read_series(train).name == PROBLEM
+    except SeriesFileError:
+        return False
+
+
+def _heading(text: str) -> None:
+    say()
+    say(text, style="bold")
+
+
+def _report_training(model: PDFTimeClassifier) -> None:
+    measured = model.metrics_["members"][0]
+    say(
+        f"{count(measured['epochs'], 'pass', 'passes')} in {model.metrics_['seconds']:.1f} s; "
+        f"validation accuracy {measured['validation_accuracy']:.3f} on {count(measured['n_validation'], 'case')}."
+    )
+
+
+def _span(moments: NDArray[np.bool_]) -> tuple[int, int]:
+    """First and last true place."""
+    places = moments.nonzero()[0]
+    return int(places[0]), int(places[-1])
+
+
+def _hits(explanation: Explanation, problem: Problem, case: int) -> bool:
+    """Whether most of the span that the model names is where the class is made."""
+    first, last = explanation.segment
+    return bool(problem.fresh_moments[case, 0, first : last + 1].mean() > 0.5)
+
+
+def _draw(values: NDArray[Any], spans: dict[str, tuple[int, int]]) -> None:
+    """A series as a line, with spans of it marked below."""
+    screen = console()
+    for line in line_drawing(values, ascii_only=screen.options.ascii_only):
+        screen.print(f"        {line}".rstrip(), style="cyan", soft_wrap=True)
+    scale = WIDTH / len(values)
+    for name, (first, last) in spans.items():
+        start, stop = round(first * scale), round((last + 1) * scale)
+        screen.print(f"  {name:6}{' ' * start}{'=' * max(stop - start, 1)}", style="bold", soft_wrap=True)
+
+
+def line_drawing(values: NDArray[Any], *, ascii_only: bool = False) -> list[str]:
+    """HEIGHT lines of WIDTH characters, highest values first; a Braille character is 2 by 4 dots.
+
+    >>> import numpy as np
+    >>> line_drawing(np.array([0.0, 1.0]), ascii_only=True)[0].strip()
+    '************'
+    """
+    import numpy as np
+
+    from pdftime.data.prepare import resample
+
+    level = resample(values, 2 * WIDTH)
+    level = level.max() - level
+    level = (level / max(float(level.max()), 1e-12) * (4 * HEIGHT - 1)).round().astype(int)
+    before = np.append(level[:1], level[:-1])
+    rows = np.arange(4 * HEIGHT)[:, None]
+    dots = (rows >= np.minimum(level, before)) & (rows <= np.maximum(level, before))
+    cells = dots.reshape(HEIGHT, 4, WIDTH, 2).transpose(0, 2, 1, 3)  # (row, column, dot row, dot column)
+    codes = (cells * BRAILLE).sum(axis=(2, 3))
+    return ["".join(" " if not code else "*" if ascii_only else chr(0x2800 + code) for code in row) for row in codes]
