@@ -93,7 +93,14 @@ def test_scikit_learn_checks_pass_but_for_those_explained() -> None:
     assert len(results) > 60
     assert skipped <= {"check_array_api_input"}  # arrays of other libraries, only if the environment asks for them
     assert failed.keys() - NOT_PASSED.keys() == set(), failed
-    assert NOT_PASSED.keys() - failed.keys() == set(), "passes now: take it off the list"
+    rounding = {"check_methods_subset_invariance"}  # another processor's kernels may round alike
+    assert NOT_PASSED.keys() - failed.keys() <= rounding, "passes now: take it off the list"
+
+
+def test_the_size_of_all_weights_together_changes_nothing() -> None:
+    weight = np.linspace(1.0, 2.0, len(Y))
+    one, other = (tiny().fit(X, Y, sample_weight=weight * size) for size in (1.0, 4.0))
+    assert (one.predict_proba(FRESH) == other.predict_proba(FRESH)).all()
 
 
 def test_grid_search_finds_among_settings() -> None:

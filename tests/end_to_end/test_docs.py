@@ -31,7 +31,9 @@ def test_python_example_runs(code: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_command_line_of_the_readme_runs(tmp_path: Path) -> None:
     block = next(
-        text for text in re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL) if "pdftime" in text
+        text
+        for text in re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+        if "pdftime" in text
     )
     lines = [shlex.split(line) for line in block.splitlines()]
     assert len(lines) >= 6

@@ -174,6 +174,17 @@ def test_a_padded_series_is_predicted_as_it_is_unpadded(changes: dict[str, Any])
                 torch.testing.assert_close(padded[row], unpadded[0], atol=1e-4, rtol=1e-5)
 
 
+def test_what_the_filter_makes_ring_past_the_end_is_cut_off() -> None:
+    net, plain = network(), network(frequency_mask=False)
+    nn.init.normal_(net.spectrum.gain, generator=generator_for("gain"))  # type: ignore[union-attr]
+    x = series(4) * MASK[:, None, :]
+    filtered = net.spectrum(x)  # type: ignore[misc]
+    assert (filtered * ~MASK[:, None, :]).abs().max() > 0.1
+    for row, length in enumerate(LENGTHS.tolist()):
+        alone = plain(filtered[row : row + 1, :, :length])
+        torch.testing.assert_close(net(x, MASK).z[row], alone.z[0], atol=1e-5, rtol=1e-5)
+
+
 def test_a_mask_that_is_all_true_is_as_none() -> None:
     net, x = warmed(network()), series(4)
     with_mask = net(x, torch.ones(4, 20, dtype=torch.bool))

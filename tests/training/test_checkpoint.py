@@ -86,7 +86,7 @@ def assert_same_run(one: Run, other: Run) -> None:
 
 
 def assert_same_tensors(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
-    assert list(one) == list(other)
+    assert sorted(one) == sorted(other)
     different = [name for name in one if not torch.equal(one[name], other[name])]
     assert different == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from typing import Any
@@ -92,6 +93,17 @@ def test_another_seed_gives_other_weights_and_zero_is_a_seed() -> None:
         ends.append(weights(train(run, examples())))
     assert not equal(ends[0], ends[1])
     assert not equal(ends[1], ends[2])
+
+
+@pytest.mark.parametrize(("n", "dropout"), [(24, 0.0), (1, 0.5)])
+def test_every_epoch_has_an_order_and_a_dropout_of_its_own(n: int, dropout: float) -> None:
+    """Where nothing is learned, losses of epochs differ only by the company in a batch, or by what is dropped."""
+    still = {"learning_rate": 1e-8, "momentum": 1.0}
+    run = train(begin(n=n, batch_size=6, model={"dropout": dropout}, **still), examples(n=n))
+    losses = [record["loss"] for record in run.history]
+    assert min(abs(one - other) for one, other in itertools.combinations(losses, 2)) > 1e-4
+    calm = train(begin(batch_size=24, model={"dropout": 0.0}, **still), examples())
+    assert np.ptp([record["loss"] for record in calm.history]) < 1e-4
 
 
 def test_the_global_generators_are_neither_used_nor_moved() -> None:
@@ -319,6 +331,14 @@ def test_prototypes_are_frozen_in_the_warm_up_and_follow_afterwards() -> None:
     assert not torch.allclose(seen[3], seen[4], atol=1e-3)
 
 
+def test_the_diversity_step_keeps_prototypes_apart_while_training() -> None:
+    ends = []
+    for step in (0.0, 1.0):
+        run = train(begin(max_epochs=8, momentum=0.8, diversity_step=step), examples())
+        ends.append(run.history[-1]["diversity_1"])
+    assert ends[1] < 0.8 * ends[0]
+
+
 def test_running_averages_move_only_in_training_steps() -> None:
     run = begin(max_epochs=1)
     before = weights(run)
@@ -340,12 +360,6 @@ def test_decay_is_for_matrices_and_kernels_only() -> None:
 
 
 # Weights of cases
-
-
-def test_the_size_of_all_weights_together_changes_nothing() -> None:
-    data = examples()
-    one, other = (train(begin(), data._replace(weight=data.weight * size)) for size in (1.0, 4.0))
-    assert equal(weights(one), weights(other))
 
 
 def test_where_labels_contradict_each_other_the_heavier_wins() -> None:

@@ -38,7 +38,7 @@ class Preparation:
     mean: Floats
     """(n_channels,) over the training cases; also stands in where a case lacks a whole channel."""
     scale: Floats
-    """(n_channels,) standard deviation over the training cases; where a channel is constant, 1 (more if it is huge)."""
+    """(n_channels,) standard deviation over the training cases; 1 for a constant channel, more for a huge one."""
 
     @property
     def n_channels(self) -> int:

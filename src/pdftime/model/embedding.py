@@ -63,8 +63,7 @@ class InceptionLayer(nn.Module):
         branches = [convolve(layer, narrow) for layer in self.convolutions]
         joined = torch.cat([*branches, self.after_pool(max_of_three(e, inside))], dim=-1)
         normed, moments = self.norm(joined, inside, training)
-        out = self.projection(F.relu(normed)) + self.shortcut(e)
-        return (out if inside is None else out * inside), moments
+        return self.projection(F.relu(normed)) + self.shortcut(e), moments  # without offsets, zeros outside stay
 
 
 class LinearEmbedding(nn.Module):

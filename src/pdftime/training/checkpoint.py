@@ -53,8 +53,8 @@ class Checkpoint:
         return write
 
     def write(self, run: Run, member: int) -> None:
-        """Replace the file by one that holds this run and the finished ones before it."""
-        self.snapshots[member:] = [_snapshot(run)]
+        """Replace the file by one that holds this run beside the other members'."""
+        self.snapshots[member : member + 1] = [_snapshot(run)]
         arrays: dict[str, Any] = {}
         for index, snapshot in enumerate(self.snapshots):
             arrays |= with_prefix(f"run.{index}.", snapshot.arrays)

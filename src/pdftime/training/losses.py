@@ -18,7 +18,7 @@ class Losses(NamedTuple):
 
     total: Tensor
     classification: tuple[Tensor, ...]
-    """Per level: cross-entropy of the class scores, averaged with the cases' weights."""
+    """Per level: cross-entropy of the class scores, times the case's weight, averaged."""
     diversity: tuple[Tensor, ...]
     """Per level: how far its prototypes are from orthogonal inside their classes; empty for a linear head."""
 
@@ -33,10 +33,9 @@ class Losses(NamedTuple):
 def total_loss(
     scores: Sequence[Tensor], levels: Sequence[Tensor], y: Tensor, weight: Tensor, config: TrainConfig
 ) -> Losses:
-    """The objective from class scores and prototypes of every level."""
+    """The objective from class scores and prototypes of every level; weights are 1 on average over all cases."""
     classification = tuple(
-        (weight * F.cross_entropy(each, y, reduction="none", label_smoothing=config.label_smoothing)).sum()
-        / weight.sum()
+        (weight * F.cross_entropy(each, y, reduction="none", label_smoothing=config.label_smoothing)).mean()
         for each in scores
     )
     diversity = tuple(diversity_loss(prototypes) for prototypes in levels)
