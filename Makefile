@@ -34,12 +34,12 @@ test: $(VENV)/dev lint
 	$(BIN)/pytest -n 2
 
 check: $(VENV)/dev
-	$(BIN)/ruff format src tests docs
+	$(BIN)/ruff format src tests docs benchmarks
 	$(MAKE) lint fast-tests
 
 lint: $(VENV)/dev
-	$(BIN)/ruff check src tests docs
-	$(BIN)/ruff format --check src tests docs
+	$(BIN)/ruff check src tests docs benchmarks
+	$(BIN)/ruff format --check src tests docs benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
