@@ -148,7 +148,7 @@ class ModelConfig(_Checked):
     """'prototypes': the paper's; 'linear': a linear map to class scores, for comparison."""
     n_prototypes: tuple[int, ...] = (2, 3)
     """Prototypes per class at each level; the last level decides."""
-    temperature: float = 0.1
+    temperature: float = 0.2
     """T of the log-sum-exp over a class's prototypes."""
     assignment_temperature: float = 0.1
     """Temperature of the soft assignment of cases to prototypes; small keeps prototypes apart."""
@@ -199,7 +199,7 @@ class TrainConfig(_Checked):
 
     max_epochs: int | None = None
     """Passes over the training cases at most; None: as many as make n_steps steps, from 20 to 300."""
-    n_steps: int = 600
+    n_steps: int = 1000
     """Steps to plan for where max_epochs is None."""
     patience: int = 30
     """Epochs without a better validation loss before training stops."""
@@ -312,6 +312,7 @@ PRESETS = {
             feed_forward=4,
             dropout=0.2,
             n_prototypes=(2, 3),
+            temperature=0.1,
             assignment_temperature=1.0,
         ),
         training=TrainConfig(
