@@ -533,7 +533,8 @@ def test_transform_gives_what_the_prototypes_are_compared_with(fitted: PDFTimeCl
     z = fitted.transform(FRESH)
     assert z.dtype == np.float32
     unit = z / np.linalg.norm(z, axis=1, keepdims=True)
-    scores = np.log(np.exp(np.einsum("nd,ckd->nck", unit, fitted.prototypes_[-1][0]) / 0.1).sum(axis=-1))
+    cosines = np.einsum("nd,ckd->nck", unit, fitted.prototypes_[-1][0])
+    scores = np.log(np.exp(cosines / fitted.model_.settings.model.temperature).sum(axis=-1))
     expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(fitted.predict_proba(FRESH), expected, atol=1e-4)
 
