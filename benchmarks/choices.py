@@ -23,14 +23,9 @@ SUITE = {
 }  # fmt: skip
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
-    "T=0.05": {"temperature": 0.05},
     "T=0.1": {"temperature": 0.1},
-    "T=0.5": {"temperature": 0.5},
     "no encoder": {"encoder": "none"},
     "linear head": {"head": "linear"},
-    "one prototype": {"n_prototypes": 1},
-    "n_steps=300": {"n_steps": 300},
-    "learning_rate=0.002": {"learning_rate": 0.002},
 }
 
 

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from pdftime.config import ModelConfig
 from pdftime.data.batches import generator_for
-from pdftime.model.embedding import InceptionEmbedding, InceptionLayer, LinearEmbedding, convolve, max_of_three
-from pdftime.model.layers import convolution
+from pdftime.model.embedding import InceptionEmbedding, InceptionLayer, LinearEmbedding, max_of_three
 from pdftime.model.norm import FeatureNorm
 
 TINY = ModelConfig(d_model=8, branch_width=4, kernel_sizes=(3, 5, 9), n_inception_layers=3, n_heads=2)
@@ -25,22 +24,6 @@ def same(ours: Tensor, plain: Tensor) -> None:
 
 
 # The cheap forms
-
-
-@pytest.mark.parametrize("t", [1, 2, 7, 40])
-@pytest.mark.parametrize(("d_in", "kernel_size"), [(1, 9), (5, 1), (4, 5), (3, 39)])
-def test_a_convolution_is_conv1d_forwards_and_backwards(t: int, d_in: int, kernel_size: int) -> None:
-    ours = convolution(d_in, 6, kernel_size, generator_for("weights"))
-    plain = nn.Conv1d(d_in, 6, kernel_size, padding=kernel_size // 2, bias=False)
-    plain.weight.data.copy_(ours.weight.data[:, :, 0])
-    x = features(3, t, d_in).requires_grad_(True)
-    again = x.detach().clone().requires_grad_(True)
-    y, expected = convolve(ours, x), plain(again.transpose(1, 2)).transpose(1, 2)
-    same(y, expected)
-    for out in (y, expected):
-        (out * features(3, t, 6, seed=1)).sum().backward()
-    same(x.grad, again.grad)
-    same(ours.weight.grad[:, :, 0], plain.weight.grad)
 
 
 @pytest.mark.parametrize("t", [1, 2, 3, 20])

@@ -113,8 +113,10 @@ def pool_tokens(tokens: Tensor, mask: Tensor | None, stride: int) -> tuple[Tenso
         return tokens, mask
     b, t, d = tokens.shape
     spare = -t % stride
+    if mask is None and not spare:
+        return tokens.view(b, -1, stride, d).mean(dim=2), None
     counted = (tokens.new_ones(1, t) if mask is None else mask.to(tokens.dtype))[:, :, None]
-    sums = F.pad(tokens * counted, (0, 0, 0, spare)).view(b, -1, stride, d).sum(dim=2)
+    sums = F.pad(tokens if mask is None else tokens * counted, (0, 0, 0, spare)).view(b, -1, stride, d).sum(dim=2)
     counts = F.pad(counted, (0, 0, 0, spare)).view(len(counted), -1, stride, 1).sum(dim=2)
     pooled = sums / counts.clamp_min(1.0)
     return pooled, None if mask is None else counts[:, :, 0] > 0.0

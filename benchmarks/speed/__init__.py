@@ -1,0 +1,1 @@
+"""How fast pdftime is: ratios measured in one run, interleaved, medians with quartiles."""
