@@ -7,12 +7,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint fast-tests docs clean
+.PHONY: help demo test check lint fast-tests docs bench-speed clean
 
 help:
 	@echo "make demo   train on a generated problem, explain a prediction, save the model"
 	@echo "make test   lint, types and the whole test suite"
 	@echo "make check  the quick loop: format, lint, types, fast tests"
+	@echo "make bench-speed  ratios of time and memory, measured in one run, into results/speed.json"
 	@echo "make docs   write the generated pages again"
 	@echo "make clean  remove the virtual environment and caches"
 
@@ -48,6 +49,9 @@ fast-tests: $(VENV)/dev
 
 docs: $(VENV)/dev
 	$(BIN)/python docs/make_cli_page.py
+
+bench-speed: $(VENV)/dev
+	$(BIN)/python -m benchmarks.speed --out results/speed.json
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

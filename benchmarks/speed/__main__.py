@@ -77,15 +77,23 @@ def _table(records: list[Record]) -> Table:
     table = Table("row", "subject", "measure", "median", "quartiles", "behind it")
     for record in records:
         value, low, high = (_short(each) for each in record.spread)
-        behind = ", ".join(
-            f"{name.removesuffix('_seconds')} {_time(seconds)}"
-            for name, seconds in record.facts.items()
-            if name.endswith("seconds") and isinstance(seconds, float)
-        )
+        behind = _behind(record.facts)
         table.add_row(
             record.row, record.subject, record.measure, f"{value} {record.unit}", f"{low} to {high}", behind
         )
     return table
+
+
+def _behind(facts: dict[str, Any]) -> str:
+    """The seconds behind a ratio, and what shows whether growth is still speeding up."""
+    told = [
+        f"{name.removesuffix('_seconds')} {_time(value)}"
+        for name, value in facts.items()
+        if name.endswith("seconds") and isinstance(value, float)
+    ]
+    if "exponent_of_the_last_two" in facts:
+        told.append(f"between the last two {_short(facts['exponent_of_the_last_two'])}")
+    return ", ".join(told)
 
 
 def _verdict_table(verdicts: list[Any], quick: bool) -> Table:

@@ -56,7 +56,7 @@ def step_against_plain(quick: bool, repetitions: int) -> list[Record]:
             )
             facts = {**shape._asdict(), "batch_size": 16, "difference": difference}
             facts |= {name: seconds / n_steps for name, seconds in timed.medians().items()}
-            subject = f"training step, length {n_timepoints}, {n_channels} channels, batch 16"
+            subject = f"training step, length {n_timepoints}, channels {n_channels}, batch 16"
             records.append(Record("a", subject, "plain / ours", timed.ratio("plain", "ours"), facts=facts))
     return records
 
@@ -102,7 +102,7 @@ def predict(quick: bool, repetitions: int) -> list[Record]:
             )
             facts = {**shape._asdict(), "n_cases": n_cases, **timed.medians()}
             facts["cases_per_second"] = n_cases / timed.of("predict").value
-            subject = f"predict, {n_cases} cases of length {n_timepoints}, {n_channels} channels"
+            subject = f"predict, cases {n_cases}, length {n_timepoints}, channels {n_channels}"
             ratio = timed.ratio("predict", "forward")
             records.append(Record("b", subject, "predict / bare forward", ratio, facts=facts))
     return records

@@ -43,7 +43,8 @@ class PrototypeHead(nn.Module):
     @property
     def levels(self) -> list[Tensor]:
         """Unit prototypes (n_classes, k, d) of each level, first to last."""
-        return [F.normalize(getattr(self, f"level_{level}"), dim=-1) for level in range(self.n_levels)]
+        stored = [getattr(self, f"level_{level}") for level in range(self.n_levels)]
+        return [F.normalize(each, dim=-1) for each in stored] if self.by_gradient else stored
 
     def similarities(self, z: Tensor) -> list[Tensor]:
         """Per level the cosine of each case to each prototype, (b, n_classes, k)."""

@@ -142,6 +142,7 @@ def _epoch(run: Run, examples: Examples, deadline: float) -> dict[str, float]:
     momentum = prototype_momentum(run.epoch, config)
     generator = generator_for(run.seed, "dropout", run.epoch)
     batches = batch_indices(len(examples.y), config.batch_size, seed=run.seed, epoch=run.epoch)
+    parameters = list(network.parameters())
     sums: dict[str, float] = {}
     rate, seen = 0.0, 0
     for step, indices in enumerate(batches):
@@ -153,7 +154,7 @@ def _epoch(run: Run, examples: Examples, deadline: float) -> dict[str, float]:
         losses = total_loss(output.scores, head.levels, batch.y, batch.weight, config)
         run.optimizer.zero_grad()
         losses.total.backward()  # type: ignore[no-untyped-call]
-        norm = torch.nn.utils.clip_grad_norm_(network.parameters(), config.clip_norm, foreach=True)
+        norm = torch.nn.utils.clip_grad_norm_(parameters, config.clip_norm, foreach=True)
         terms = losses.as_floats()
         _guard({**terms, "gradient": float(norm)}, f"epoch {run.epoch + 1}, step {step + 1}", rate)
         run.optimizer.step()
