@@ -112,7 +112,7 @@ def test_in_parts_it_says_what_it_says_at_once(model: FittedModel, monkeypatch: 
     cases = waves(np.arange(23) % 3, seed=1)
     at_once = (model.probabilities(cases), model.embeddings(cases))
     assert len(list(model.batches(cases))) == 1
-    monkeypatch.setattr(fitted, "BATCH_CELLS", 120)
+    monkeypatch.setattr(fitted, "BATCH_POINTS", 60)
     parts = [len(part) for part, _, _ in model.batches(cases)]
     assert len(parts) > 5
     assert sum(parts) == 23
@@ -123,10 +123,10 @@ def test_in_parts_it_says_what_it_says_at_once(model: FittedModel, monkeypatch: 
 def test_parts_are_counted_at_the_length_the_network_sees(
     model: FittedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fitted, "BATCH_CELLS", 320)
+    monkeypatch.setattr(fitted, "BATCH_POINTS", 160)
     short = check_series(np.random.default_rng(0).normal(size=(40, 2, 3)))
     for _, x, _ in model.batches(short):
-        assert x.numel() <= 320
+        assert len(x) * x.shape[2] <= 160
 
 
 def test_a_prediction_does_not_depend_on_the_cases_beside_it(model: FittedModel) -> None:

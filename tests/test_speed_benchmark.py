@@ -79,7 +79,7 @@ def test_one_command_prints_and_writes_the_ratios(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_prediction_from_a_memory_mapped_array_takes_little_memory() -> None:
-    task = {"task": "predict", "n_cases": 60_000, "n_timepoints": 64, "n_classes": 2}
+    task = {"task": "predict", "n_cases": 60_000, "tiny": True, "n_timepoints": 64, "n_classes": 2}
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.speed.worker", json.dumps(task)],
         cwd=ROOT,

@@ -51,10 +51,10 @@ def fit(n_cases: int, n_epochs: int, **shape: int) -> dict[str, float]:
     return {"seconds": seconds, "bytes": peak[0]}
 
 
-def predict(n_cases: int, **shape: int) -> dict[str, float]:
-    """`predict_proba` of a tiny model on a memory-mapped array."""
+def predict(n_cases: int, tiny: bool, **shape: int) -> dict[str, float]:
+    """`predict_proba` on a memory-mapped array, of a tiny network or the default one."""
     shape = Shape(**shape)
-    model = PDFTimeClassifier(settings=TINY, max_epochs=1).fit(*series(50, shape))
+    model = PDFTimeClassifier(settings=TINY if tiny else None, max_epochs=1).fit(*series(50, shape))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "X.npy")
         sizes = (n_cases, shape.n_channels, shape.n_timepoints)

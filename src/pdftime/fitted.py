@@ -18,7 +18,7 @@ from pdftime.model.network import Output, PDFTime
 from pdftime.model.prototypes import PrototypeHead
 
 N_NEAREST = 5
-BATCH_CELLS = 200_000  # input values that go through the network together
+BATCH_POINTS = 16_384  # time points that go through the network together: what stays in the processor's cache
 
 
 class Member(NamedTuple):
@@ -97,7 +97,8 @@ class FittedModel:
         """Cases in parts, each with its network input."""
         self.preparation.check(cases)
         longest = max(cases.n_timepoints, self.preparation.n_timepoints)
-        for part in cases.chunks(BATCH_CELLS * cases.n_timepoints // longest):
+        channels = min(cases.n_channels, 32)  # the network's own features outweigh those of fewer channels
+        for part in cases.chunks(BATCH_POINTS * channels * cases.n_timepoints // longest):
             yield part, *as_tensors(self.preparation(part))
 
 

@@ -300,7 +300,7 @@ def test_an_explanation_is_ready_for_json(models: dict[str, FittedModel]) -> Non
 def test_explaining_in_parts_is_as_at_once(models: dict[str, FittedModel], monkeypatch: pytest.MonkeyPatch) -> None:
     model, (cases, _) = models["padded"], bumps(7, (12, 30), seed=1)
     at_once = explain(model, cases)
-    monkeypatch.setattr("pdftime.fitted.BATCH_CELLS", 130)
+    monkeypatch.setattr("pdftime.fitted.BATCH_POINTS", 65)
     for one, other in zip(explain(model, cases), at_once, strict=True):
         np.testing.assert_allclose(one.input_map, other.input_map, atol=1e-4)
         assert one.predicted == other.predicted

@@ -403,5 +403,5 @@ def test_validation_weighs_its_cases_too() -> None:
 def test_scores_in_batches_are_those_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     run, data = begin(), examples(n=23, padded=True)
     whole = run.network(data.x, data.mask).scores[-1].detach()
-    monkeypatch.setattr("pdftime.training.loop.EVALUATION_BATCH", 5)
+    monkeypatch.setattr("pdftime.training.loop.EVALUATION_POINTS", 100)
     torch.testing.assert_close(scores_of(run.network, data.x, data.mask), whole, atol=1e-4, rtol=1e-5)

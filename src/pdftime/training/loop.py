@@ -23,7 +23,7 @@ from pdftime.training.losses import total_loss
 from pdftime.training.schedules import learning_rate, prototype_momentum
 
 NORM_RATE = 0.1  # share of a batch's statistics in the running averages
-EVALUATION_BATCH = 256
+EVALUATION_POINTS = 16_384  # time points that go through the network together outside training
 
 
 class Examples(NamedTuple):
@@ -130,7 +130,7 @@ def scores_of(network: PDFTime, x: Tensor, mask: Tensor | None) -> Tensor:
     return torch.cat(
         [
             network(x[rows], None if mask is None else mask[rows]).scores[-1]
-            for rows in _slices(len(x), EVALUATION_BATCH)
+            for rows in _slices(len(x), max(1, EVALUATION_POINTS // x.shape[2]))
         ]
     )
 
