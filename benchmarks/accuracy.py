@@ -8,12 +8,12 @@ FOLDER holds NAME.npz files (X_train, y_train, X_test, y_test) at any depth.
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
+import rows
 
 from pdftime import PDFTimeClassifier, read_series
 
@@ -54,21 +54,17 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    rows = []
+    measured = []
     for name in options.names:
         found = sorted(options.folder.rglob(f"{name}.npz"))
         if not found:
             sys.exit(f"error: no {name}.npz below {options.folder}")
         for seed in options.seeds:
-            rows.append(measure(found[0], seed, options.preset, options.threads))
-            print("  ".join(f"{key}={value}" for key, value in rows[-1].items()), flush=True)
-    univariate = [float(str(row["accuracy"])) for row in rows if row["dataset"] != "JapaneseVowels"]
+            measured.append(measure(found[0], seed, options.preset, options.threads))
+            rows.show(measured[-1])
+    univariate = [float(str(row["accuracy"])) for row in measured if row["dataset"] != "JapaneseVowels"]
     print(f"mean accuracy without JapaneseVowels: {np.mean(univariate):.4f} over {len(univariate)} runs")
-    if options.out:
-        with options.out.open("w", newline="") as handle:
-            writer = csv.DictWriter(handle, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+    rows.write(options.out, measured)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,11 @@ Of each set's training split a few cases are fitted, and up to 200 of the others
 from __future__ import annotations
 
 import argparse
-import csv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import rows
 
 from pdftime import PDFTimeClassifier, SeriesSet, read_series
 
@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", type=int, default=[0])
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    rows = []
+    measured = []
     for name, n_fit in SUITE.items():
         path = next(options.folder.rglob(f"{name}.npz"))
         for seed in options.seeds:
@@ -58,15 +58,11 @@ def main() -> None:
                 )
                 accuracy = np.mean(model.fit(fitting, fitting.y).predict(judging) == judging.y)
                 row = {"dataset": name, "variant": variant, "seed": seed, "accuracy": round(float(accuracy), 4)}
-                rows.append(row)
-                print("  ".join(f"{key}={value}" for key, value in row.items()), flush=True)
+                measured.append(row)
+                rows.show(row)
     for variant in options.variants:
-        print(f"{variant}: mean {np.mean([row['accuracy'] for row in rows if row['variant'] == variant]):.4f}")
-    if options.out:
-        with options.out.open("w", newline="") as handle:
-            writer = csv.DictWriter(handle, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        print(f"{variant}: mean {np.mean([row['accuracy'] for row in measured if row['variant'] == variant]):.4f}")
+    rows.write(options.out, measured)
 
 
 if __name__ == "__main__":

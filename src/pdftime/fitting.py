@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import nn
 
@@ -130,7 +131,7 @@ def _calibrated(run: Run, validation: Examples | None) -> tuple[Member, dict[str
     probabilities = torch.softmax(scores.double() / temperature, dim=1)
     metrics |= {
         "validation_accuracy": float((scores.argmax(dim=1) == validation.y).double().mean()),
-        "validation_log_loss": float(-probabilities.gather(1, validation.y[:, None]).log().mean()),
+        "validation_log_loss": float(F.cross_entropy(scores.double() / temperature, validation.y)),
         "validation_calibration_error": expected_calibration_error(probabilities, validation.y),
         "calibration_error_before": expected_calibration_error(torch.softmax(scores, dim=1), validation.y),
     }
