@@ -221,7 +221,7 @@ class TrainConfig(_Checked):
     """w_l, from the first level to the last; the last one repeats."""
     diversity_weight: float = 0.01
     """lambda of the diversity term in the reported loss; teaches only prototypes trained by gradient."""
-    diversity_step: float = 0.02
+    diversity_step: float = 0.25
     """How far prototypes of a class are pushed apart at each update; 0 is the paper as written."""
     momentum: float | None = None
     """A fixed prototype momentum; None: Algorithm 1."""
