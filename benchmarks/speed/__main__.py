@@ -1,8 +1,9 @@
 """python -m benchmarks.speed [--rows a b ...] [--quick] [--threads 1] [--repetitions 7] [--out results/speed.json]
 
-From the root of the repository. Prints a table of ratios measured in one run, interleaved, and which targets
-they reach. Rows: a step against plain, a2 against the paper's form, b predict, c fit against peers, d growth,
-e start of a process, f utilisation, g memory of prediction, h small fit.
+From the root of the repository. Prints a table of ratios, those of a row measured in one run, interleaved, and
+which targets they reach. The file that is written keeps what it has of rows that are not measured this time.
+Rows: a step against plain, a2 against the paper's form, b predict, c fit against peers, d growth, e start of a
+process, f utilisation, g memory of prediction, h small fit, i torch.compile, j accuracy of ours and plain.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from .targets import NOT_HERE, TARGETS
+from .targets import TARGETS
 from .timing import Record
 
 ROWS = {
@@ -33,6 +34,8 @@ ROWS = {
     "f": "rows_step.utilisation",
     "g": "rows_process.memory_of_prediction",
     "h": "rows_fit.small_fit",
+    "i": "rows_step.compiled",
+    "j": "rows_accuracy.accuracy_of_both",
 }
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -52,25 +55,29 @@ def main() -> None:
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(options.threads)))  # read when the libraries are imported
     repetitions = options.repetitions or (3 if options.quick else 7)
     console = Console()
-    records = []
+    rows = _read(options.out)
     for row in track(options.rows, "measuring", console=Console(stderr=True)):
         module, function = ROWS[row].split(".")
         measured = getattr(import_module(f".{module}", __package__), function)(options.quick, repetitions)
-        records += measured
         console.print(_table(measured))
-    verdicts = [verdict for target in TARGETS if (verdict := target.verdict(records)) is not None]
+        circumstances = {"host": _host(options.threads), "quick": options.quick, "repetitions": repetitions}
+        rows[row] = {**circumstances, "records": [record.to_json() for record in measured]}
+        verdicts = _verdicts(rows)
+        if options.out is not None:
+            state = {"rows": dict(sorted(rows.items())), "targets": [vars(verdict) for verdict in verdicts]}
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            options.out.write_text(json.dumps(state, indent=1) + "\n")
     console.print(_verdict_table(verdicts, options.quick))
-    console.print(NOT_HERE)
-    if options.out is not None:
-        state = {
-            "host": _host(options.threads),
-            "quick": options.quick,
-            "repetitions": repetitions,
-            "records": [record.to_json() for record in records],
-            "targets": [vars(verdict) for verdict in verdicts],
-        }
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(state, indent=1) + "\n")
+
+
+def _read(path: Path | None) -> dict[str, Any]:
+    """The rows that a file of earlier measurements holds, by name."""
+    return json.loads(path.read_text())["rows"] if path is not None and path.exists() else {}
+
+
+def _verdicts(rows: dict[str, Any]) -> list[Any]:
+    records = [Record.from_json(record) for row in rows.values() for record in row["records"]]
+    return [verdict for target in TARGETS if (verdict := target.verdict(records)) is not None]
 
 
 def _table(records: list[Record]) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -83,6 +84,32 @@ def step_against_paper(quick: bool, repetitions: int) -> list[Record]:
         subject = f"training step, default against the paper's plain form, length {n_timepoints}, batch {batch_size}"
         records.append(Record("a2", subject, "paper / ours", timed.ratio("paper", "ours"), facts=facts))
     return records
+
+
+def compiled(quick: bool, repetitions: int) -> list[Record]:
+    """(i) The embedding, forward and backward, as it is against itself under torch.compile."""
+    records = []
+    for n_timepoints in LENGTHS[:1] if quick else (64, 256, 1024):
+        shape = Shape(n_timepoints)
+        embedding = network_for(settings_for("default", batch_size=16), shape).embedding
+        x = torch.from_numpy(series(16, shape)[0]).transpose(1, 2).contiguous()
+        torch._dynamo.reset()
+        faster = torch.compile(embedding, dynamic=False)
+        began = time.perf_counter()
+        _both_ways(faster, x)
+        seconds = time.perf_counter() - began
+        timed = compare(
+            {"ours": partial(_both_ways, embedding, x), "compiled": partial(_both_ways, faster, x)}, 3 * repetitions
+        )
+        facts = {**shape._asdict(), "batch_size": 16, **timed.medians(), "to_compile_seconds": seconds}
+        subject = f"embedding forward and backward, length {n_timepoints}, batch 16"
+        ratio = timed.ratio("ours", "compiled")
+        records.append(Record("i", subject, "as it is / under torch.compile", ratio, facts=facts))
+    return records
+
+
+def _both_ways(embedding: torch.nn.Module, x: torch.Tensor) -> object:
+    return torch.autograd.grad(embedding(x, None, True)[0].sum(), list(embedding.parameters()))
 
 
 def predict(quick: bool, repetitions: int) -> list[Record]:

@@ -75,5 +75,5 @@ TARGETS = (
     Target("extra memory of 1,000,000 predictions (MB)", "g", _is(n_cases=1_000_000), "<", 500.0),
     Target("extra memory of predictions, default network (MB)", "g", _is(network="default"), "<", 500.0),
     Target("small fit, time outside tensor operators (%)", "h", _is(), "<", 50.0),
+    Target("accuracy that ours lacks against plain, mean of five sets (points)", "j", _is(dataset="mean"), "<=", 2.0),
 )
-NOT_HERE = "Same accuracy of ours and plain on five datasets is not measured here."

@@ -43,6 +43,11 @@ class Record:
             "facts": self.facts,
         }
 
+    @classmethod
+    def from_json(cls, state: dict[str, Any]) -> Record:
+        spread = Spread(state["value"], state["low"], state["high"])
+        return cls(state["row"], state["subject"], state["measure"], spread, state["unit"], state["facts"])
+
 
 @dataclass(frozen=True)
 class Comparison:
