@@ -9,6 +9,7 @@ from typing import Any
 from typer.main import get_command
 
 from pdftime.cli import app
+from pdftime.cli.commands import commands_of
 from pdftime.cli.options import SENTENCES, default_text
 
 PAGE = Path(__file__).with_name("cli.md")
@@ -42,7 +43,7 @@ Settings without a flag of their own are given to `pdftime fit` by name: `--set 
 
 def page() -> str:
     """The whole page."""
-    commands: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
+    commands = commands_of(get_command(app))
     parts = [OPENING, *(_command(name, command) for name, command in commands.items()), SETTINGS + "\n" + _settings()]
     return "\n".join(parts)
 
@@ -80,7 +81,7 @@ def _row(param: Any) -> tuple[str, str, str]:
     elif param.is_flag or param.default in (None, []):
         default = ""
     else:
-        default = str(param.default)
+        default = str(getattr(param.default, "value", param.default))
     return names + value, param.help, default
 
 

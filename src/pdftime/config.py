@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -340,3 +341,20 @@ def preset(name: str) -> Settings:
     if name not in PRESETS:
         raise ConfigError(f"Unknown preset {name!r}; expected one of {sorted(PRESETS)}.")
     return PRESETS[name]
+
+
+def value_of(text: str) -> Any:
+    """A setting's value from its text: JSON where it is JSON, a list where it has commas, else the text.
+
+    >>> value_of("0.1"), value_of("2,3"), value_of("null"), value_of("window")
+    (0.1, [2, 3], None, 'window')
+    """
+    python = {"True": True, "False": False, "None": None}
+    if text in python:
+        return python[text]
+    for each in (text, f"[{text}]") if "," in text else (text,):
+        try:
+            return json.loads(each)
+        except ValueError:
+            continue
+    return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pdftime.cli.labels import UNKNOWN, codes_by_text, names_of, plain, text_of
+from pdftime.cli.labels import UNKNOWN, codes_by_text, names_of, plain
 from pdftime.cli.options import (
     CaseColumn,
     DataFile,
@@ -19,6 +19,7 @@ from pdftime.cli.options import (
     read,
 )
 from pdftime.cli.screen import SHOWN_CLASSES, count, say, show, table_of, write_json
+from pdftime.data.label_text import text_of
 from pdftime.errors import DataError
 
 if TYPE_CHECKING:
@@ -77,9 +78,8 @@ def measure(
 ) -> dict[str, Any]:
     """The scores of probabilities (n_cases, n_classes) against class codes, where UNKNOWN is never right."""
     import numpy as np
-    import torch
 
-    from pdftime.training.calibration import expected_calibration_error
+    from pdftime.scores import score
 
     predicted = probabilities.argmax(axis=1)
     known = codes != UNKNOWN
@@ -89,16 +89,9 @@ def measure(
     rows[~known] = [place[label] for label in y[~known].tolist()]
     confusion = np.zeros((len(classes) + len(strangers), len(classes)), np.int64)
     np.add.at(confusion, (rows, predicted), 1)
-    present = np.unique(rows)
-    recall = np.bincount(rows, predicted == codes, len(confusion))[present] / confusion.sum(axis=1)[present]
-    own = probabilities[known, codes[known]]
-    error = expected_calibration_error(torch.from_numpy(probabilities), torch.from_numpy(codes))
     return {
         "n_cases": len(codes),
-        "accuracy": float((predicted == codes).mean()),
-        "balanced_accuracy": float(recall.mean()),
-        "log_loss": float(-np.log(own.clip(np.finfo(float).tiny)).mean()),
-        "calibration_error": error,
+        **score(probabilities, rows)._asdict(),
         "n_unknown": int((~known).sum()),
         "unknown_labels": [plain(label) for label in strangers],
         "confusion": {

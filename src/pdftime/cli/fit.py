@@ -23,10 +23,9 @@ from pdftime.cli.options import (
     labels_of,
     read,
     setting,
-    value_of,
 )
 from pdftime.cli.screen import count, say, size_text, suggest, write_json
-from pdftime.config import PRESETS, preset
+from pdftime.config import PRESETS, preset, value_of
 from pdftime.errors import ConfigError, ModelFileError
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 import re
 from dataclasses import fields
 from enum import Enum
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pdftime import config
+from pdftime.config import value_of
 from pdftime.errors import ConfigError, SeriesFileError
 
 if TYPE_CHECKING:
@@ -66,6 +66,10 @@ Threads = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Threads to compute with.", show_default="as torch decides"),
 ]
+CaseNumbers = Annotated[
+    list[int] | None,
+    typer.Option("--case", metavar="N", min=0, help="A case by its number, from 0; may be given several times."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and nothing else there.")]
 
 
@@ -116,6 +120,15 @@ def labels_of(cases: SeriesSet, path: Path) -> Any:
     return cases.y
 
 
+def places_of(numbers: list[int] | None, n_cases: int, path: Path) -> list[int] | None:
+    """The numbers of cases that were given, each once and in order; None where none were."""
+    if not numbers:
+        return None
+    if max(numbers) >= n_cases:
+        raise SeriesFileError(f"{path} has no case {max(numbers)}; its cases are numbered from 0 to {n_cases - 1}.")
+    return sorted(set(numbers))
+
+
 def check_writable(path: Path, *inputs: Path | None, error: type[Exception] = SeriesFileError) -> None:
     """Refuse a place that cannot be written, before any work is done for it."""
     import tempfile
@@ -136,23 +149,6 @@ def check_writable(path: Path, *inputs: Path | None, error: type[Exception] = Se
             reason = cause.strerror or str(cause)
     if reason:
         raise error(f"{path} cannot be written: {reason}. Choose another place.")
-
-
-def value_of(text: str) -> Any:
-    """A setting's value from its text: JSON where it is JSON, a list where it has commas, else the text.
-
-    >>> value_of("0.1"), value_of("2,3"), value_of("null"), value_of("window")
-    (0.1, [2, 3], None, 'window')
-    """
-    python = {"True": True, "False": False, "None": None}
-    if text in python:
-        return python[text]
-    for each in (text, f"[{text}]") if "," in text else (text,):
-        try:
-            return json.loads(each)
-        except ValueError:
-            continue
-    return text
 
 
 def changes_of(pairs: list[str], flags: dict[str, Any]) -> dict[str, Any]:

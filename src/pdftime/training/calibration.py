@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from pdftime.scores import calibration_error
 
 
 def fit_temperature(scores: Tensor, y: Tensor) -> float:
@@ -39,14 +40,10 @@ def fit_temperature(scores: Tensor, y: Tensor) -> float:
 
 
 def expected_calibration_error(probabilities: Tensor, y: Tensor, n_bins: int = 15) -> float:
-    """The gap between confidence and accuracy, averaged over equal bins of confidence, weighted by cases.
+    """`pdftime.scores.calibration_error` of tensors.
 
     >>> import torch
     >>> expected_calibration_error(torch.tensor([[0.75, 0.25]] * 4), torch.tensor([0, 0, 0, 1]))
     0.0
     """
-    confidence, predicted = probabilities.double().max(dim=1)
-    right = (predicted == y).double()
-    place = (confidence * n_bins).long().clamp_max(n_bins - 1)
-    gaps = torch.zeros(n_bins, dtype=torch.float64).index_add_(0, place, confidence - right)
-    return float(gaps.abs().sum() / len(y))
+    return calibration_error(probabilities.double().numpy(), y.numpy(), n_bins)

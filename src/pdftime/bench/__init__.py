@@ -1,0 +1,1 @@
+"""Comparison on benchmark archives: archives, methods, a sweep that survives being killed, rows, an audit."""
