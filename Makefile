@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 .PHONY: help demo test check lint fast-tests docs bench-speed clean
 
 help:
-	@echo "make demo   train on a generated problem, explain a prediction, save the model"
+	@echo "make demo   train on a generated problem, explain it, write a report for the browser"
 	@echo "make test   lint, types and the whole test suite"
 	@echo "make check  the quick loop: format, lint, types, fast tests"
 	@echo "make bench-speed  ratios of time and memory, measured in one run, into results/speed.json"
@@ -49,6 +49,7 @@ fast-tests: $(VENV)/dev
 
 docs: $(VENV)/dev
 	$(BIN)/python docs/make_cli_page.py
+	$(BIN)/python docs/make_benchmark_page.py
 
 bench-speed: $(VENV)/dev
 	$(BIN)/python -m benchmarks.speed --out results/speed.json

@@ -97,7 +97,9 @@ def test_the_series_behind_prototypes_are_kept_as_they_were_each_once(model: Fit
         np.testing.assert_array_equal(exemplars.cases.series(place), cases.series(number))
         assert exemplars.cases.y is not None
         assert exemplars.cases.y[place] == CODES[number]
+    assert exemplars.company is not None
     used = {int(p) for levels in exemplars.nearest for level in levels for p in level.position.ravel()}
+    used |= {int(p) for levels in exemplars.company for level in levels for p in level.wrong_position.ravel()}
     assert used == set(range(len(exemplars.cases)))
 
 

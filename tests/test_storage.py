@@ -59,7 +59,7 @@ def explanations(model: PDFTimeClassifier, fresh: Any) -> str:
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("saved") / "small.pdftime"
-    fit(validation_fraction=0.3).save(path)
+    fit(validation_fraction=0.3, keep_prototypes=1).save(path)
     return path
 
 
@@ -110,6 +110,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "every time point": {"settings": {"max_tokens": None}},
     "many kernels": {"settings": {"kernel_sizes": (3, 5, 9), "n_inception_layers": 2}},
     "the paper's": {"preset": "paper"},
+    "prototypes kept": {"keep_prototypes": 1, "n_members": 2},
 }
 
 
@@ -119,8 +120,8 @@ def test_a_loaded_model_is_the_saved_one(choice: str, tmp_path: Path) -> None:
     model.save(tmp_path / "model.pdftime")
     loaded = load(tmp_path / "model.pdftime")
     assert_same(model, loaded)
-    if choice not in ("class token", "linear head"):
-        assert explanations(model, FRESH) == explanations(loaded, FRESH)
+    assert explanations(model, FRESH) == explanations(loaded, FRESH)
+    assert model.explain_model().to_json() == loaded.explain_model().to_json()
 
 
 @pytest.mark.parametrize("lengths", ["resample", "pad"])
@@ -284,7 +285,9 @@ def test_tensors_of_another_type_or_shape_are_refused(saved: Path, rewritten: Ca
         refusal(rewritten(lambda arrays, header, n=name: arrays.update({n: np.repeat(arrays[n], 2, axis=-1)})))
 
 
-@pytest.mark.parametrize("entry", ["numbers", "codes", "lengths", "0.0.position", "0.1.position"])
+@pytest.mark.parametrize(
+    "entry", ["numbers", "codes", "lengths", "0.0.position", "0.1.position", "0.1.wrong_position"]
+)
 @pytest.mark.parametrize("value", [-1, 2**62])
 def test_numbers_out_of_range_are_refused(entry: str, value: int, rewritten: Callable[..., Path]) -> None:
     def change(arrays: dict[str, Any], header: dict[str, Any]) -> None:
@@ -331,6 +334,7 @@ def test_a_strange_header_is_refused_or_harmless(
                 continue
             assert model.predict_proba(FRESH).shape == (7, len(model.classes_))
             model.explain(FRESH[:1])[0].summary()
+            model.explain_model().to_json()
             assert isinstance(model.history_, list)
             assert isinstance(model.metrics_, dict)
     assert refused > 400
@@ -498,6 +502,12 @@ def test_models_of_every_format_version_keep_their_predictions(path: Path) -> No
         best = explanation.best_match
         assert [neighbour.index for neighbour in best.neighbours] == expected["neighbours"]
         assert best.similarity == pytest.approx(expected["similarity"], abs=1e-4)
+        assert (best.usage, best.purity) == (expected.get("usage"), expected.get("purity"))
+        assert (best.wrong and best.wrong.index) == expected.get("wrong")
+    view = model.explain_model()
+    assert view.agreement == kept.get("agreement")
+    assert (None if view.confusion is None else view.confusion.tolist()) == kept.get("confusion")
+    assert [each.epochs.tolist() for each in view.evolution] == kept.get("epochs", [])
 
 
 def test_a_model_of_every_format_version_is_kept() -> None:

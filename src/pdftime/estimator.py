@@ -19,10 +19,13 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from torch import nn
 
 from pdftime.config import Settings, preset
-from pdftime.data.labels import codes_of, encode
+from pdftime.data.labels import check_labels, codes_of, encode
 from pdftime.data.series import SeriesSet, check_series
 from pdftime.errors import ConfigError, DataError
-from pdftime.explain.evidence import Explanation, explain
+from pdftime.explain.evidence import explain
+from pdftime.explain.explanation import Explanation
+from pdftime.explain.gallery import ModelExplanation, explain_model
+from pdftime.explain.report import MAX_CASES, Names, Progress, Report, check_place, write_report
 from pdftime.fitted import FittedModel
 from pdftime.fitting import FitOptions, LabelledCases, fit_model
 from pdftime.storage import read_model, write_model
@@ -59,9 +62,13 @@ class Keywords:
         checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False,
         callbacks: Sequence[Callback] = (),
+        keep_prototypes: int | None = None,
         verbose: int = 0,
     ) -> None:
-        """Settings stand in `pdftime.config`; `settings` takes any of them by name, `backbone` a torch module."""
+        """Settings stand in `pdftime.config`; `settings` takes any of them by name, `backbone` a torch module.
+
+        With `keep_prototypes=n` a copy of the prototypes is kept every n epochs, for `explain_model`.
+        """
         self.preset = preset
         self.d_model = d_model
         self.n_layers = n_layers
@@ -84,6 +91,7 @@ class Keywords:
         self.checkpoint = checkpoint
         self.resume = resume
         self.callbacks = callbacks
+        self.keep_prototypes = keep_prototypes
         self.verbose = verbose
         super().__init__()
 
@@ -151,11 +159,54 @@ class PDFTimeClassifier(Keywords, ClassifierMixin, TransformerMixin, BaseEstimat
         with _threads(self.n_threads):
             return self.model_.embeddings(cases)
 
-    def explain(self, X: Any) -> list[Explanation]:
-        """Why each series is predicted as it is: prototypes, training series, moments."""
+    def explain(self, X: Any, target: Any = None, contrast: Any = None) -> list[Explanation]:
+        """Why each series is predicted as it is: prototypes, training series, moments, and why not another class.
+
+        Explained is the class `target`, or the predicted one, against `contrast`, or the most probable other one.
+        """
         cases = self._cases(X)
         with _threads(self.n_threads):
-            return explain(self.model_, cases)
+            return explain(self.model_, cases, target, contrast)
+
+    def explain_model(self, X: Any = None, y: Any = None) -> ModelExplanation:
+        """What the model as a whole has learned: its prototypes and their company, its mistakes, its calibration.
+
+        Mistakes and calibration are those on `X` with labels `y`, or, without, as they were kept from training.
+        """
+        if (X is None) != (y is None):
+            raise DataError("X and y belong together; pass both or none.")
+        check_is_fitted(self)
+        cases = None
+        if X is not None:
+            cases = self._cases(X)
+            cases = replace(cases, y=check_labels(y, len(cases)))
+        with _threads(self.n_threads):
+            return explain_model(self.model_, cases)
+
+    def report(
+        self,
+        X: Any,
+        y: Any = None,
+        path: str | os.PathLike[str] = "report.html",
+        *,
+        chosen: Sequence[int] | None = None,
+        max_cases: int = MAX_CASES,
+        names: Names | None = None,
+        progress: Progress | None = None,
+    ) -> Report:
+        """Write predictions with their reasons and checks as one HTML file that opens anywhere, without a network.
+
+        Labels `y` say which predictions are right. The cases at the places `chosen` are shown, or `max_cases` that
+        are spread evenly over X; `names` are those of model and data on the page.
+        """
+        check_place(path)
+        cases = self._cases(X)
+        if y is not None:
+            cases = replace(cases, y=check_labels(y, len(cases)))
+        with _threads(self.n_threads):
+            return write_report(
+                path, self.model_, cases, chosen=chosen, max_cases=max_cases, names=names, progress=progress
+            )
 
     @property
     def prototypes_(self) -> list[NDArray[np.float32]]:
@@ -221,6 +272,8 @@ class PDFTimeClassifier(Keywords, ClassifierMixin, TransformerMixin, BaseEstimat
         _expect("max_time_s", limit, limit is None or positive, "a positive number of seconds or None")
         functions = isinstance(callbacks, Sequence) and all(callable(each) for each in callbacks)
         _expect("callbacks", callbacks, functions, "a list of functions")
+        every = self.keep_prototypes
+        _expect("keep_prototypes", every, every is None or _is_count(every), "a whole number from 1 or None")
         module = backbone is None or isinstance(backbone, nn.Module)
         _expect("backbone", backbone, module, "a torch.nn.Module or None")
         return FitOptions(
@@ -232,6 +285,7 @@ class PDFTimeClassifier(Keywords, ClassifierMixin, TransformerMixin, BaseEstimat
             resume=self.resume,
             callbacks=self.callbacks,
             progress=bool(self.verbose),
+            keep_prototypes=self.keep_prototypes,
         )
 
     def _labelled(self, cases: SeriesSet, weight: NDArray[np.float64]) -> tuple[LabelledCases, NDArray[Any]]:
@@ -319,10 +373,13 @@ def _only(cases: SeriesSet, rows: NDArray[np.int64]) -> SeriesSet:
 
 def _renumbered(model: FittedModel, rows: NDArray[np.int64]) -> FittedModel:
     """The model with its training series numbered as they stood before `_only`."""
-    exemplars = model.exemplars
-    return (
-        model if exemplars is None else replace(model, exemplars=exemplars._replace(numbers=rows[exemplars.numbers]))
-    )
+    exemplars, review = model.exemplars, model.review
+    if exemplars is not None:
+        model = replace(model, exemplars=exemplars._replace(numbers=rows[exemplars.numbers]))
+    if review is not None and review.source != "validation":
+        mistakes = np.column_stack([rows[review.mistakes[:, 0]], review.mistakes[:, 1:]])
+        model = replace(model, review=review._replace(mistakes=mistakes))
+    return model
 
 
 def _seed(random_state: Any) -> int:

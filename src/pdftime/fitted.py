@@ -14,11 +14,22 @@ from torch import Tensor
 from pdftime.config import Settings
 from pdftime.data.prepare import Preparation, Prepared
 from pdftime.data.series import SeriesSet
+from pdftime.errors import DataError
 from pdftime.model.network import Output, PDFTime
 from pdftime.model.prototypes import PrototypeHead
 
 N_NEAREST = 5
+N_PURITY = 10  # nearest training series whose classes make the purity of a prototype
 BATCH_POINTS = 16_384  # time points that go through the network together: what stays in the processor's cache
+
+
+class KeptPrototypes(NamedTuple):
+    """One member's prototypes as they were every few epochs of training."""
+
+    epochs: NDArray[np.int64]
+    """(n_kept,) epochs after which they were kept, 0 before the first."""
+    levels: list[NDArray[np.float32]]
+    """Per level (n_kept, n_classes, k, d_model) unit vectors."""
 
 
 class Member(NamedTuple):
@@ -28,6 +39,8 @@ class Member(NamedTuple):
     temperature: float
     """Divides the scores before the softmax; found on validation cases, 1 without any."""
     history: list[dict[str, Any]]
+    kept: KeptPrototypes | None = None
+    """None unless they were asked for."""
 
 
 class Nearest(NamedTuple):
@@ -39,6 +52,23 @@ class Nearest(NamedTuple):
     """(n_classes, k, n) cosines, highest first."""
 
 
+class Company(NamedTuple):
+    """What all training series say about the prototypes of one level of one member."""
+
+    usage: NDArray[np.float32]
+    """(n_classes, k) share of the class's series that are nearest to this one of the class's prototypes."""
+    coverage: NDArray[np.float32]
+    """(n_classes, k) share of the class's series that are nearest to this one of all prototypes of the level."""
+    purity: NDArray[np.float32]
+    """(n_classes, k) share of the class among the ten nearest series of any class (of as many as it has)."""
+    wrong_position: NDArray[np.int64]
+    """(n_classes, k) position in `Exemplars.cases` of the nearest series of any other class."""
+    wrong_similarity: NDArray[np.float32]
+    """(n_classes, k) its cosine."""
+    gaps: NDArray[np.float32]
+    """(n_classes, 2): median and 95% quantile of 1 - cosine between a series and its class's nearest prototype."""
+
+
 class Exemplars(NamedTuple):
     """The real training series that stand behind the prototypes."""
 
@@ -48,6 +78,30 @@ class Exemplars(NamedTuple):
     """Where each stood in the training data."""
     nearest: list[list[Nearest]]
     """Per member, per level."""
+    company: list[list[Company]] | None = None
+    """Per member, per level; None in models of format 1, which did not keep it."""
+
+
+class Review(NamedTuple):
+    """What predictions were worth on cases with known labels."""
+
+    source: str
+    """'held out': training cases, each predicted by members that did not learn from it; 'validation'
+    cases that were given for training; 'given' later; or the 'training' cases themselves."""
+    agreement: float | None
+    """Share of predictions that stay when every prototype is its nearest training series; None without prototypes."""
+    confusion: NDArray[np.int64]
+    """(n_classes, n_classes) counts, true class by predicted class."""
+    mistakes: NDArray[np.int64]
+    """(n, 3): place in the data, true class, predicted class; the most confident first."""
+    mistake_confidence: NDArray[np.float64]
+    """(n,) probability of the predicted class."""
+    bin_counts: NDArray[np.int64]
+    """(n_bins,) cases by probability of their predicted class, bins of equal width from 0 to 1."""
+    bin_confidence: NDArray[np.float64]
+    """(n_bins,) sum of these probabilities."""
+    bin_right: NDArray[np.int64]
+    """(n_bins,) cases that were predicted rightly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +117,8 @@ class FittedModel:
     """None where the head has no prototypes."""
     metrics: dict[str, Any] = field(default_factory=dict)
     """What was measured on validation cases."""
+    review: Review | None = None
+    """None in models of format 1, which did not keep it."""
 
     @torch.no_grad()
     def probabilities(self, cases: SeriesSet) -> NDArray[np.float64]:
@@ -80,12 +136,25 @@ class FittedModel:
     @torch.no_grad()
     def embeddings(self, cases: SeriesSet) -> NDArray[np.float32]:
         """(n_cases, n_members * d_model): what the heads compare with prototypes, members side by side."""
-        rows = [
-            torch.cat([member.network(x, mask).z for member in self.members], dim=1)
-            for _, x, mask in self.batches(cases)
-        ]
-        z: NDArray[np.float32] = torch.cat(rows).numpy()
+        # filled as it comes: pieces kept between the large tensors of batches would leave memory full of holes
+        z = np.empty((len(cases), len(self.members) * self.settings.model.d_model), np.float32)
+        filled = 0
+        for part, x, mask in self.batches(cases):
+            rows = slice(filled, filled + len(part))
+            z[rows] = torch.cat([member.network(x, mask).z for member in self.members], dim=1).numpy()
+            filled = rows.stop
         return z
+
+    def training_series(self, index: int) -> NDArray[Any]:
+        """(n_channels, its own length): a training series behind a prototype, by its place in the training data."""
+        numbers = np.arange(0) if self.exemplars is None else self.exemplars.numbers
+        places = np.flatnonzero(numbers == index)
+        if self.exemplars is None or not len(places):
+            raise DataError(
+                f"Training series {index} is not kept in the model; expected one that stands behind a prototype "
+                f"({len(numbers)} do)."
+            )
+        return self.exemplars.cases.series(int(places[0]))
 
     @torch.no_grad()
     def outputs(self, cases: SeriesSet, member: int) -> Iterator[Output]:
@@ -108,31 +177,28 @@ def as_tensors(prepared: Prepared) -> tuple[Tensor, Tensor | None]:
 
 
 def find_exemplars(model: FittedModel, cases: SeriesSet, codes: NDArray[np.int64]) -> Exemplars | None:
-    """For every prototype the nearest training series of its own class."""
-    nearest = []
-    for number, member in enumerate(model.members):
-        head = member.network.head
-        if not isinstance(head, PrototypeHead):
-            return None
-        z = torch.cat([output.z for output in model.outputs(cases, number)])
+    """For every prototype the training series around it: the nearest of its own class, and of any other."""
+    nearest: list[list[Nearest]] = []
+    company: list[list[Company]] = []
+    heads = [head for member in model.members if isinstance(head := member.network.head, PrototypeHead)]
+    if len(heads) < len(model.members):
+        return None
+    embedded = np.split(model.embeddings(cases), len(heads), axis=1)
+    for head, z in zip(heads, embedded, strict=True):
         with torch.no_grad():
-            nearest.append([_nearest(cosine.numpy(), codes) for cosine in head.similarities(z)])
-    index, places = np.unique(
-        np.concatenate([level.position.ravel() for levels in nearest for level in levels]),
-        return_inverse=True,
-    )
-    places = places.ravel()
-    renumbered, start = [], 0
-    for levels in nearest:
-        own = []
-        for level in levels:
-            stop = start + level.position.size
-            own.append(level._replace(position=places[start:stop].reshape(level.position.shape)))
-            start = stop
-        renumbered.append(own)
+            levels = [cosine.numpy() for cosine in head.similarities(torch.from_numpy(z))]
+        nearest.append([_nearest(cosine, codes) for cosine in levels])
+        company.append([_company(cosine, codes) for cosine in levels])
+    positions = [each.position for levels in nearest for each in levels]
+    wrong = [each.wrong_position for levels in company for each in levels]
+    index = np.unique(np.concatenate([each.ravel() for each in (*positions, *wrong)]))
+    nearest = [[e._replace(position=np.searchsorted(index, e.position)) for e in each] for each in nearest]
+    company = [
+        [e._replace(wrong_position=np.searchsorted(index, e.wrong_position)) for e in each] for each in company
+    ]
     chosen = cases.take(index)
     X = chosen.X.astype(np.float32 if np.result_type(chosen.X, np.float32) == np.float32 else np.float64)
-    return Exemplars(replace(chosen, X=X, y=codes[index]), index, renumbered)
+    return Exemplars(replace(chosen, X=X, y=codes[index]), index, nearest, company)
 
 
 def _nearest(cosine: NDArray[np.float32], codes: NDArray[np.int64]) -> Nearest:
@@ -146,3 +212,22 @@ def _nearest(cosine: NDArray[np.float32], codes: NDArray[np.int64]) -> Nearest:
         position[code] = rows[order].T
     classes, prototypes = np.indices((n_classes, k))
     return Nearest(position, cosine[position, classes[..., None], prototypes[..., None]])
+
+
+def _company(cosine: NDArray[np.float32], codes: NDArray[np.int64]) -> Company:
+    """What (n_cases, n_classes, k) cosines to all training series say about each prototype."""
+    n_cases, n_classes, k = cosine.shape
+    best_of_all = cosine.reshape(n_cases, -1).argmax(axis=1)
+    usage, coverage, purity, wrong_similarity = (np.empty((n_classes, k), np.float32) for _ in range(4))
+    wrong_position, gaps = np.empty((n_classes, k), np.int64), np.empty((n_classes, 2), np.float32)
+    for code in range(n_classes):
+        rows, others = np.flatnonzero(codes == code), np.flatnonzero(codes != code)
+        own = cosine[rows, code]  # (n, k)
+        usage[code] = np.bincount(own.argmax(axis=1), minlength=k) / len(rows)
+        coverage[code] = np.bincount(best_of_all[rows], minlength=n_classes * k)[code * k :][:k] / len(rows)
+        gaps[code] = np.quantile(1.0 - own.max(axis=1), [0.5, 0.95])
+        order = np.argsort(-cosine[:, code], axis=0, kind="stable")[: min(N_PURITY, len(rows))]
+        purity[code] = (codes[order] == code).mean(axis=0)
+        wrong_position[code] = others[cosine[others, code].argmax(axis=0)]
+        wrong_similarity[code] = cosine[wrong_position[code], code, np.arange(k)]
+    return Company(usage, coverage, purity, wrong_position, wrong_similarity, gaps)

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,12 @@ from pdftime.data.batches import generator_for, seed_for, stratified_split
 from pdftime.data.labels import classes_to_json
 from pdftime.data.prepare import Preparation
 from pdftime.data.series import SeriesSet
-from pdftime.fitted import FittedModel, Member, as_tensors, find_exemplars
+from pdftime.explain.review import agreement_of, held_out_probabilities, review_of
+from pdftime.fitted import FittedModel, KeptPrototypes, Member, Review, as_tensors, find_exemplars
 from pdftime.model.network import PDFTime
 from pdftime.training.calibration import expected_calibration_error, fit_temperature
 from pdftime.training.checkpoint import Checkpoint
-from pdftime.training.loop import Callback, Examples, Run, scores_of, start, train
+from pdftime.training.loop import Callback, Examples, Kept, Run, keep_prototypes_, scores_of, start, train
 from pdftime.training.progress import ProgressBar
 
 Codes = NDArray[np.int64]
@@ -51,6 +52,8 @@ class FitOptions:
     resume: bool = False
     callbacks: Sequence[Callback] = ()
     progress: bool = False
+    keep_prototypes: int | None = None
+    """Keep a copy of the prototypes every so many epochs."""
 
 
 def fit_model(
@@ -69,11 +72,12 @@ def fit_model(
         identity = _identity(examples, given, classes, settings, options)
         checkpoint = Checkpoint(options.checkpoint, identity, resume=options.resume)
     members, measured, spent = [], [], 0.0
+    held_out: list[Codes] = []
     with ProgressBar(enabled=options.progress) as bar:
         for number in range(options.n_members):
             bar.begin(f"member {number + 1} of {options.n_members}" if options.n_members > 1 else "training")
             seed = seed_for(options.seed, "member", number)
-            fitting, kept = examples, given
+            fitting, kept, kept_rows = examples, given, np.arange(0)
             if given is None:
                 rows, kept_rows = validation_split(data.codes, settings.training, seed)
                 fitting = examples.take(rows)
@@ -87,9 +91,13 @@ def fit_model(
                 deepcopy(options.backbone),
             )
             run = start(network, len(fitting.y), settings.training, seed)
+            held_out.append(kept_rows)
             callbacks: list[Callback] = [bar, *options.callbacks]
             if checkpoint is not None:
                 checkpoint.restore_(run, number)
+            if options.keep_prototypes is not None:
+                callbacks.append(keep_prototypes_(run, options.keep_prototypes))
+            if checkpoint is not None:
                 callbacks.append(checkpoint.callback(number))
             share = _time_share(options, spent, number)
             train(run, fitting, kept, max_time_s=share, callbacks=callbacks)
@@ -97,10 +105,27 @@ def fit_model(
             member, metrics = _calibrated(run, kept)
             members.append(member)
             measured.append(metrics)
-    model = FittedModel(settings, classes, data.cases.channel_names, preparation, members)
-    exemplars = find_exemplars(model, data.cases, data.codes)
     metrics = {"n_cases": len(data.cases), "seconds": spent, "members": measured}
-    return FittedModel(settings, classes, data.cases.channel_names, preparation, members, exemplars, metrics)
+    model = FittedModel(settings, classes, data.cases.channel_names, preparation, members, metrics=metrics)
+    model = replace(model, exemplars=find_exemplars(model, data.cases, data.codes))
+    return replace(model, review=_review(model, data, validation, held_out))
+
+
+def _review(
+    model: FittedModel, data: LabelledCases, validation: LabelledCases | None, held_out: list[Codes]
+) -> Review:
+    """What predictions are worth on cases that were not learned from, or on the training cases for want of such."""
+    source, looked_at, index = "training", data, np.arange(len(data.codes))
+    if validation is not None:
+        source, looked_at, index = "validation", validation, np.arange(len(validation.codes))
+        probabilities = model.probabilities(validation.cases)
+    elif any(len(rows) for rows in held_out):
+        probabilities, index = held_out_probabilities(model, data.cases, held_out)
+        source = "held out"
+    else:
+        probabilities = model.probabilities(data.cases)
+    known = looked_at.cases.take(index)
+    return review_of(source, probabilities, looked_at.codes[index], index, agreement_of(model, known))
 
 
 def validation_split(codes: Codes, config: TrainConfig, seed: int) -> tuple[Codes, Codes]:
@@ -124,8 +149,9 @@ def _calibrated(run: Run, validation: Examples | None) -> tuple[Member, dict[str
         "best_epoch": run.epoch if run.best is None else run.best.epoch,
         "n_validation": 0 if validation is None else len(validation.y),
     }
+    kept = None if not run.kept else KeptPrototypes(*_stacked(run.kept))
     if validation is None:
-        return Member(run.network, 1.0, run.history), metrics
+        return Member(run.network, 1.0, run.history, kept), metrics
     scores = scores_of(run.network, validation.x, validation.mask)
     temperature = fit_temperature(scores, validation.y)
     probabilities = torch.softmax(scores.double() / temperature, dim=1)
@@ -135,7 +161,15 @@ def _calibrated(run: Run, validation: Examples | None) -> tuple[Member, dict[str
         "validation_calibration_error": expected_calibration_error(probabilities, validation.y),
         "calibration_error_before": expected_calibration_error(torch.softmax(scores, dim=1), validation.y),
     }
-    return Member(run.network, temperature, run.history), metrics
+    return Member(run.network, temperature, run.history, kept), metrics
+
+
+def _stacked(kept: list[Kept]) -> tuple[Codes, list[NDArray[np.float32]]]:
+    """Epochs, and per level the prototypes of all of them."""
+    levels = [
+        np.stack([level.numpy() for level in same]) for same in zip(*(each.levels for each in kept), strict=True)
+    ]
+    return np.array([each.epoch for each in kept]), levels
 
 
 def _time_share(options: FitOptions, spent: float, number: int) -> float | None:

@@ -18,7 +18,8 @@ from pdftime.data.labels import classes_from_json, classes_to_json
 from pdftime.data.prepare import Preparation
 from pdftime.data.series import check_series
 from pdftime.errors import ModelFileError, PDFTimeError
-from pdftime.fitted import Exemplars, FittedModel, Member, Nearest
+from pdftime.explain.review import N_BINS
+from pdftime.fitted import Company, Exemplars, FittedModel, KeptPrototypes, Member, Nearest, Review
 from pdftime.model.network import PDFTime
 from pdftime.training.tensors import from_arrays, to_arrays, with_prefix, without_prefix
 
@@ -30,8 +31,12 @@ def write_model(path: str | os.PathLike[str], model: FittedModel) -> None:
     arrays: Arrays = {}
     for number, member in enumerate(model.members):
         arrays |= with_prefix(f"member.{number}.", to_arrays(member.network.state_dict()))
+        if member.kept is not None:
+            arrays |= with_prefix(f"kept.{number}.", _kept_arrays(member.kept))
     if model.exemplars is not None:
         arrays |= with_prefix("exemplars.", _exemplar_arrays(model.exemplars))
+    if model.review is not None:
+        arrays |= with_prefix("review.", _review_arrays(model.review))
     header = {
         "settings": model.settings.to_json(),
         "classes": classes_to_json(model.classes),
@@ -41,6 +46,8 @@ def write_model(path: str | os.PathLike[str], model: FittedModel) -> None:
         "metrics": model.metrics,
         "custom_backbone": model.members[0].network.backbone is not None,
     }
+    if model.review is not None:  # one that was read from a file of format 1 has none
+        header["review"] = {"source": model.review.source, "agreement": model.review.agreement}
     write_container(path, arrays, header, kind="model")
 
 
@@ -76,10 +83,19 @@ def _model(arrays: Arrays, header: dict[str, Any], backbone: nn.Module | None) -
         if not 0.0 < temperature < np.inf:
             raise ModelFileError(f"member {number} has the temperature {temperature}")
         history = [dict(record) for record in state["history"]]
-        members.append(Member(network.requires_grad_(True).eval(), temperature, history))
+        kept = _kept(without_prefix(f"kept.{number}.", arrays), network)
+        members.append(Member(network.requires_grad_(True).eval(), temperature, history, kept))
     exemplars = _exemplars(without_prefix("exemplars.", arrays), len(members), settings, classes, preparation)
+    review = None
+    if "review" in header or any(name.startswith("review.") for name in arrays):
+        review = _review(without_prefix("review.", arrays), header["review"], len(classes))
+    if exemplars is not None and (review is None) != (exemplars.company is None):
+        raise ModelFileError("it holds a review of its predictions without its prototypes' company, or the reverse")
     expected = {f"member.{n}.{name}" for n, member in enumerate(members) for name in member.network.state_dict()}
+    for number, member in enumerate(members):
+        expected |= set(with_prefix(f"kept.{number}.", {} if member.kept is None else _kept_arrays(member.kept)))
     expected |= set(with_prefix("exemplars.", {} if exemplars is None else _exemplar_arrays(exemplars)))
+    expected |= set(with_prefix("review.", {} if review is None else _review_arrays(review)))
     if not members or set(arrays) != expected:
         raise ModelFileError(f"its entries differ from those expected: {sorted(set(arrays) ^ expected)[:5]}")
     names = tuple(str(name) for name in header["channel_names"])
@@ -87,7 +103,7 @@ def _model(arrays: Arrays, header: dict[str, Any], backbone: nn.Module | None) -
         raise ModelFileError(f"its channel names are {names}, its classes {classes.tolist()}")
     if preparation.config != settings.prepare:
         raise ModelFileError("its preparation is not the one that its settings describe")
-    return FittedModel(settings, classes, names, preparation, members, exemplars, dict(header["metrics"]))
+    return FittedModel(settings, classes, names, preparation, members, exemplars, dict(header["metrics"]), review)
 
 
 def _empty_network(
@@ -120,6 +136,9 @@ def _exemplar_arrays(exemplars: Exemplars) -> Arrays:
         for level, nearest in enumerate(levels):
             arrays[f"{number}.{level}.position"] = nearest.position
             arrays[f"{number}.{level}.similarity"] = nearest.similarity
+            if exemplars.company is not None:
+                company = exemplars.company[number][level]
+                arrays |= with_prefix(f"{number}.{level}.", company._asdict())
     return arrays
 
 
@@ -133,9 +152,10 @@ def _exemplars(
     if numbers.shape != codes.shape or numbers.ndim != 1 or arrays["X"].shape != shape:
         raise ModelFileError("the training series behind its prototypes have another shape than the model")
     cases = check_series(arrays["X"], codes, lengths=arrays["lengths"])
-    nearest = []
+    nearest, company = [], []
+    has_company = "0.0.usage" in arrays  # files of format 1 have not
     for number in range(n_members):
-        levels = []
+        levels, around = [], []
         for level, k in enumerate(settings.model.n_prototypes):
             position = _whole(arrays[f"{number}.{level}.position"], len(cases))
             similarity = arrays[f"{number}.{level}.similarity"]
@@ -143,8 +163,64 @@ def _exemplars(
             if not same or position.shape[:-1] != (len(classes), k):
                 raise ModelFileError("the training series behind its prototypes do not fit the prototypes")
             levels.append(Nearest(position, similarity))
+            if has_company:
+                around.append(_company(without_prefix(f"{number}.{level}.", arrays), (len(classes), k), len(cases)))
         nearest.append(levels)
-    return Exemplars(cases, numbers, nearest)
+        company.append(around)
+    return Exemplars(cases, numbers, nearest, company if has_company else None)
+
+
+def _company(arrays: Arrays, shape: tuple[int, int], n_cases: int) -> Company:
+    found = Company(**{name: arrays[name] for name in Company._fields})
+    _whole(found.wrong_position, n_cases)
+    forms = [(each.dtype, each.shape) for each in (*found[:3], found.wrong_similarity)]
+    same = set(forms) == {(np.dtype(np.float32), shape)} and found.wrong_position.shape == shape
+    if not same or found.gaps.shape != (shape[0], 2) or found.gaps.dtype != np.float32:
+        raise ModelFileError("what it says of the company of its prototypes does not fit the prototypes")
+    return found
+
+
+def _kept_arrays(kept: KeptPrototypes) -> Arrays:
+    return {"epochs": kept.epochs, **{f"level.{level}": each for level, each in enumerate(kept.levels)}}
+
+
+def _kept(arrays: Arrays, network: PDFTime) -> KeptPrototypes | None:
+    if not arrays:
+        return None
+    epochs = _whole(arrays["epochs"], 2**31)
+    levels = [arrays[f"level.{level}"] for level in range(len(network.head.levels))]
+    for each, own in zip(levels, network.head.levels, strict=True):
+        if each.dtype != np.float32 or each.shape != (*epochs.shape, *own.shape) or epochs.ndim != 1 or not levels:
+            raise ModelFileError("the prototypes that were kept during training do not fit the network")
+    return KeptPrototypes(epochs, levels)
+
+
+def _review_arrays(review: Review) -> Arrays:
+    return {name: value for name, value in review._asdict().items() if isinstance(value, np.ndarray)}
+
+
+def _review(arrays: Arrays, header: Mapping[str, Any], n_classes: int) -> Review:
+    source, agreement = header["source"], header["agreement"]
+    review = Review(source, agreement, **{name: arrays[name] for name in Review._fields[2:]})
+    n = review.mistake_confidence.size
+    forms = {
+        "confusion": (np.int64, (n_classes, n_classes)),
+        "mistakes": (np.int64, (n, 3)),
+        "mistake_confidence": (np.float64, (n,)),
+        "bin_counts": (np.int64, (N_BINS,)),
+        "bin_confidence": (np.float64, (N_BINS,)),
+        "bin_right": (np.int64, (N_BINS,)),
+    }
+    good = all(
+        getattr(review, name).dtype == dtype and getattr(review, name).shape == shape
+        for name, (dtype, shape) in forms.items()
+    )
+    if n:
+        _whole(review.mistakes[:, 1:].copy(), n_classes)
+    good = good and source in ("held out", "validation", "training") and set(header) == {"source", "agreement"}
+    if not good or not (agreement is None or (isinstance(agreement, float) and 0.0 <= agreement <= 1.0)):
+        raise ModelFileError(f"the review of its predictions is not one: {dict(header)!r:.100}")
+    return review
 
 
 def _whole(array: NDArray[Any], high: int) -> NDArray[np.int64]:

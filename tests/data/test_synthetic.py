@@ -12,7 +12,8 @@ from pdftime.data.series import SeriesSet
 from pdftime.data.synthetic import MOTIFS, PROBLEMS, make_problem
 from pdftime.errors import ConfigError
 
-WITH_SIGNAL = [name for name in PROBLEMS if name != "noise"]
+PLANTED = ["lowvar", "pulses", "ramps", "decoy"]  # of varying width, or where the place is part of the class
+WITH_SIGNAL = [name for name in PROBLEMS if name not in ("noise", *PLANTED)]
 IN_TIME = [name for name in WITH_SIGNAL if name != "frequency"]
 VARIANTS = [(name, {}) for name in WITH_SIGNAL] + [
     ("motifs", {"motifs_per_class": 1}),
@@ -40,6 +41,15 @@ def inside(problem):
     if problem.frequencies:
         return [np.abs(np.fft.rfft(cases.X[:, 0])[:, band(problem)]) for cases, _, _ in parts(problem)]
     return [cases.X[moments].reshape(len(cases), -1) for cases, moments, _ in parts(problem)]
+
+
+def refilled(problem):
+    """The series with values from elsewhere in the place of what decides the class, one (n, c, t) array per part."""
+    rng = np.random.default_rng(5)
+    return [
+        np.where(moments, rng.choice(cases.X[~moments], cases.X.shape), cases.X)
+        for cases, moments, _ in parts(problem)
+    ]
 
 
 def outside(problem):
@@ -104,7 +114,7 @@ def test_one_and_four_motifs_per_class_are_learnable(motifs_per_class):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_nothing_outside_the_marked_moments_tells_the_class(name):
     problem = make_problem(name, n_fresh=900)
-    rest = outside(problem)
+    rest = refilled(problem) if name in PLANTED else outside(problem)
     assert beyond_chance(convolution_accuracy(problem, rest), problem) < 4
     assert beyond_chance(nearest_neighbour_accuracy(problem, rest), problem) < 4
 
@@ -145,11 +155,65 @@ def test_order_cannot_be_told_from_the_marked_values_in_any_order():
     assert beyond_chance(nearest_neighbour_accuracy(problem, unordered), problem) < 4
 
 
-def test_a_quiet_stretch_is_much_quieter_than_the_rest():
+@pytest.mark.parametrize("name", ["lowvar", "pulses", "decoy"])
+def test_planted_series_are_learnable(name):
+    problem = make_problem(name)
+    assert convolution_accuracy(problem, [problem.train.X, problem.fresh.X]) >= 0.9
+
+
+def test_lowvar_is_a_quiet_stretch_whose_channel_and_sign_make_the_class():
     problem = make_problem("lowvar")
-    quiet = inside(problem)[0].std(axis=1)
-    rest = problem.train.X[~problem.train_moments].reshape(len(problem.train), -1).std(axis=1)
-    assert (quiet < rest / 5).all()
+    for cases, moments, _ in parts(problem):
+        assert cases.X.shape[1:] == (2, 200)
+        widths = moments.sum(axis=(1, 2))
+        assert widths.min() == 10
+        assert widths.max() == 20
+        for x, marked, label in zip(cases.X, moments, cases.y, strict=True):
+            channel = int(marked.any(axis=1).argmax())
+            assert marked.any(axis=1).sum() == 1
+            quiet = x[marked]
+            assert quiet.std() < 0.25
+            assert abs(abs(quiet.mean()) - 1.5) < 0.15
+            assert label == f"{('first', 'second')[channel]} {'high' if quiet.mean() > 0 else 'low'}"
+        assert 0.9 < cases.X[~moments].std() < 1.1
+    still = make_problem("lowvar", noise_level=0.0)
+    rest = still.train.X[:, :, 5:][~still.train_moments[:, :, 5:]]  # the autoregressive part alone
+    assert 0.05 < rest.std() < 0.3
+    assert 0.2 < rest.mean() < 0.4
+
+
+def test_pulses_come_as_often_as_their_class_says():
+    problem = make_problem("pulses", noise_level=0.0)
+    for x, marked, label in zip(problem.train.X[:, 0], problem.train_moments[:, 0], problem.train.y, strict=True):
+        starts = np.flatnonzero(np.diff(np.concatenate([[0], marked.astype(int)])) == 1)
+        assert set(np.diff(starts)) == {10 if "often" in label else 17}
+        assert marked.sum() == (x != 0.0).sum() == 6 * len(starts)
+        assert all((x[start] > 0.0) == label.startswith("up") for start in starts)
+
+
+def test_ramps_rise_and_fall_as_their_class_says_in_two_channels():
+    problem = make_problem("ramps", noise_level=0.0)
+    assert problem.train.n_channels == 4
+    for x, marked, label in zip(problem.train.X, problem.train_moments, problem.train.y, strict=True):
+        channels = np.flatnonzero(marked.any(axis=1))
+        assert len(channels) == 2
+        words = []
+        for channel in sorted(channels, key=lambda channel: int(marked[channel].argmax())):
+            ramp = x[channel, marked[channel]]
+            words.append("rising" if ramp[-1] > ramp[0] else "falling")
+        assert ", ".join(words) == label
+
+
+def test_only_early_bumps_of_two_channels_count_in_decoy():
+    problem = make_problem("decoy", noise_level=0.0)
+    assert problem.train.X.shape[1:] == (3, 100)
+    assert not problem.train_moments[:, 2].any()
+    assert not problem.train_moments[:, :, 40:].any()
+    assert (problem.train_moments.any(axis=2) == [True, True, False]).all()
+    for x, marked, label in zip(problem.train.X, problem.train_moments, problem.train.y, strict=True):
+        words = ["bump" if x[channel, marked[channel]].sum() > 0 else "dip" for channel in (0, 1)]
+        assert ", ".join(words) == label
+    assert (np.abs(problem.train.X[:, :, 40:]).max(axis=2) > 0.5).all()  # the decoys are there
 
 
 def test_noise_marks_no_moment_and_cannot_be_learned():
@@ -176,13 +240,13 @@ def test_parts_have_the_form_they_promise(name):
     for cases, moments, groups in parts(problem):
         assert isinstance(cases, SeriesSet)
         assert cases.X.dtype == np.float32
-        assert cases.n_timepoints == 100
+        assert cases.n_timepoints == (200 if name in ("lowvar", "ramps") else 100)
         assert moments.shape == cases.X.shape
         assert moments.dtype == bool
         assert cases.y.dtype.kind == "U"
         assert not cases.has_missing
         assert (groups is not None) == (name == "motifs")
-    assert 90 <= len(problem.train) <= 120
+    assert (400 <= len(problem.train) <= 1000) if name in PLANTED else (90 <= len(problem.train) <= 120)
     assert 150 <= len(problem.fresh) <= 300
     assert problem.train.channel_names == problem.fresh.channel_names
 
@@ -263,7 +327,7 @@ def test_a_fraction_of_values_can_be_missing_without_shortening_a_series(name):
     np.testing.assert_array_equal(whole.train.lengths, holed.train.lengths)
     known = ~np.isnan(holed.train.X)
     np.testing.assert_array_equal(holed.train.X[known], whole.train.X[known])
-    inner = np.arange(100) < whole.train.lengths[:, None, None]
+    inner = np.arange(whole.train.n_timepoints) < whole.train.lengths[:, None, None]
     lost = np.isnan(holed.train.X)[np.broadcast_to(inner, known.shape)].mean()
     assert 0.15 < lost < 0.25
     np.testing.assert_array_equal(whole.fresh_moments, holed.fresh_moments)

@@ -13,7 +13,8 @@ import typer
 from typer.core import TyperGroup
 
 from pdftime import __version__
-from pdftime.cli import convert, demo, evaluate, fit, info, predict
+from pdftime.cli import bench, convert, demo, evaluate, explain, figures, fit, info, predict, report
+from pdftime.cli.commands import new_app, register
 from pdftime.errors import ConfigError, PDFTimeError
 
 
@@ -30,16 +31,11 @@ class _Commands(TyperGroup):
             raise typer.Exit(130) from stop
 
 
-app = typer.Typer(
-    cls=_Commands,
-    name="pdftime",
+app = new_app(
+    "pdftime",
     help="Time series classification by learned prototypes.",
+    cls=_Commands,
     epilog="Begin with: pdftime demo",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -79,14 +75,5 @@ def _root(
     """Time series classification by learned prototypes."""
 
 
-def _paragraphs(docstring: str | None) -> str:
-    """A docstring with one line a paragraph, to be wrapped where it is shown."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in (docstring or "").split("\n\n"))
-
-
-for module in (demo, fit, predict, evaluate, info, convert):
-    app.command(
-        module.__name__.rpartition(".")[2],
-        help=_paragraphs(module.run.__doc__),
-        epilog="\n\n".join(["Examples:", *module.EXAMPLES]),
-    )(module.run)
+register(app, (demo, fit, predict, explain, report, figures, evaluate, info, convert))
+app.add_typer(bench.app)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pdftime.data.synthetic import Problem
     from pdftime.estimator import PDFTimeClassifier
-    from pdftime.explain.evidence import Explanation
+    from pdftime.explain.explanation import Explanation
 
 EXAMPLES = (
     "pdftime demo",
@@ -26,8 +26,9 @@ EXAMPLES = (
 )
 PROBLEM = "motifs"
 MAX_EPOCHS = 40
-MAX_TIME_S = 45.0
+MAX_TIME_S = 35.0
 N_EXPLAINED = 40
+N_REPORTED = 12
 WIDTH, HEIGHT = 64, 5  # of the drawing, in characters
 BRAILLE = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # what each dot adds to U+2800
 
@@ -42,16 +43,22 @@ def run(
     ] = 1,
     as_json: Json = False,
 ) -> None:
-    """Learn a small generated problem, score it on fresh cases and explain one prediction.
+    """Learn a small generated problem, score it on fresh cases, explain one prediction and write a report.
 
     It is known where in each series the class is made, so the explanation can be checked. Takes less than a minute.
     """
-    files = {"model": output / "model.pdftime", "train": output / "train.ts", "fresh": output / "fresh.ts"}
+    files = {
+        "model": output / "model.pdftime",
+        "train": output / "train.ts",
+        "fresh": output / "fresh.ts",
+        "report": output / "report.html",
+    }
     _make_folder(output, files)
 
     from pdftime.data.files import write_series
     from pdftime.data.synthetic import make_problem
     from pdftime.estimator import PDFTimeClassifier
+    from pdftime.explain.report import Names
 
     problem = make_problem(PROBLEM, noise_level=0.5, seed=seed)
     train, fresh = problem.train, problem.fresh
@@ -73,6 +80,8 @@ def run(
     write_series(train, files["train"])
     write_series(fresh, files["fresh"])
     model.save(files["model"])
+    names = Names(files["model"].name, files["fresh"].name)
+    report = model.report(fresh, path=files["report"], max_cases=N_REPORTED, names=names)
     truth = _span(problem.fresh_moments[0, 0])
     if as_json:
         write_json(
@@ -84,11 +93,13 @@ def run(
                     "case": 0,
                     "label": str(fresh.y[0]),  # type: ignore[index]
                     "summary": explanations[0].summary(),
-                    "segment": list(explanations[0].segment),
+                    "segment": list(_named(explanations[0])),
                     "truth": list(truth),
                 },
                 "n_explained": len(explanations),
                 "n_on_the_motif": hits,
+                "n_reported": len(report.cases),
+                "n_passed": report.n_passed,
                 "files": {name: str(path) for name, path in files.items()},
             }
         )
@@ -97,20 +108,25 @@ def run(
     _heading("3. Fresh cases")
     say(f"{count(len(fresh), 'series', 'series')} that the model has never seen: accuracy {accuracy:.3f}.")
     _heading("4. Why")
-    _draw(fresh.series(0)[0], {"truth": truth, "model": explanations[0].segment})
+    _draw(fresh.series(0)[0], {"truth": truth, "model": _named(explanations[0])})
     say(f"The first fresh series, which is {str(fresh.y[0])!r}. {explanations[0].summary()}")  # type: ignore[index]
     say(
         f"What makes its class was planted at the time points {truth[0]} to {truth[1]}. In {hits} of the first "
         f"{len(explanations)} fresh series, most of the span that the model names lies on the planted motif."
     )
+    say(
+        f"The report shows {len(report.cases)} fresh series with their reasons; {report.n_passed} of these "
+        "explanations passed every check."
+    )
     _heading("5. Saved")
     for path in files.values():
         say(f"  {path}")
+    say(f"Open {files['report']} in a browser: what each prediction rests on, and how far to trust that.")
     suggest(
         [
             f"pdftime info {files['model']}",
             f"pdftime evaluate {files['model']} {files['fresh']}",
-            f"pdftime predict {files['model']} {files['fresh']} --explain",
+            f"pdftime explain {files['model']} {files['fresh']} --case 7 --check",
             f"pdftime fit {files['train']} -o {output / 'own.pdftime'} --encoder window",
         ]
     )
@@ -155,9 +171,15 @@ def _span(moments: NDArray[np.bool_]) -> tuple[int, int]:
     return int(places[0]), int(places[-1])
 
 
+def _named(explanation: Explanation) -> tuple[int, int]:
+    """First and last time point of the span with the largest share of what speaks for the class."""
+    largest = explanation.where.segments[0]
+    return largest.start, largest.end
+
+
 def _hits(explanation: Explanation, problem: Problem, case: int) -> bool:
     """Whether most of the span that the model names is where the class is made."""
-    first, last = explanation.segment
+    first, last = _named(explanation)
     return bool(problem.fresh_moments[case, 0, first : last + 1].mean() > 0.5)
 
 

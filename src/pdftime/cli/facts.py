@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pdftime.cli.labels import plain, text_of
+from pdftime.cli.labels import plain
 from pdftime.cli.screen import SHOWN_CLASSES, count
+from pdftime.data.label_text import text_of
 
 if TYPE_CHECKING:
     from pdftime.data.series import SeriesSet

@@ -84,6 +84,10 @@ def run(
         str | None,
         typer.Option(metavar="balanced", help="Give every class the same weight.", rich_help_panel=RUN),
     ] = None,
+    keep_prototypes: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Keep the prototypes of every Nth epoch.", rich_help_panel=RUN),
+    ] = None,
     max_epochs: Annotated[int | None, setting("max_epochs", TRAINING)] = None,
     patience: Annotated[int | None, setting("patience", TRAINING)] = None,
     batch_size: Annotated[int | None, setting("batch_size", TRAINING)] = None,
@@ -150,6 +154,7 @@ def run(
         n_threads=threads,
         checkpoint=checkpoint,
         resume=resume,
+        keep_prototypes=keep_prototypes,
         verbose=0 if quiet else 1,
     )
     try:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from pdftime.cli.facts import classes_in_words, facts_of, in_words
-from pdftime.cli.labels import plain, text_of
+from pdftime.cli.labels import plain
 from pdftime.cli.options import (
     CaseColumn,
     FormOption,
@@ -20,6 +20,7 @@ from pdftime.cli.options import (
 )
 from pdftime.cli.screen import SHOWN_CLASSES, count, say, show, size_text, table_of, write_json
 from pdftime.config import preset
+from pdftime.data.label_text import text_of
 from pdftime.errors import ModelFileError
 
 EXAMPLES = (

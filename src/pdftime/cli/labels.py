@@ -9,24 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from pdftime.data.label_text import different_texts, text_of
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 UNKNOWN = -1
-
-
-def text_of(label: Any) -> str:
-    """A label as a text file would have it.
-
-    >>> text_of(1.0), text_of(True), text_of("walk")
-    ('1', 'true', 'walk')
-    """
-    if isinstance(label, bytes):
-        return label.decode("latin-1")
-    if isinstance(label, bool) or label in ("True", "False"):
-        return str(label).lower()
-    return str(int(label)) if isinstance(label, float) else str(label)
 
 
 def plain(label: Any) -> Any:
@@ -36,9 +25,7 @@ def plain(label: Any) -> Any:
 
 def names_of(classes: NDArray[Any]) -> list[str]:
     """A different text for every class: its own, or its Python form where two classes share one."""
-    labels = classes.tolist()
-    times = Counter(text_of(label) for label in labels)
-    return [text_of(label) if times[text_of(label)] == 1 else repr(label) for label in labels]
+    return different_texts(classes.tolist())
 
 
 def codes_by_text(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:

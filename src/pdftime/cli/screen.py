@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -52,6 +53,25 @@ def suggest(commands: Sequence[str]) -> None:
     say("Next:")
     for command in commands:
         console().print(f"  {command}", style="cyan", soft_wrap=True)
+
+
+@contextmanager
+def progress_bar(what: str, unit: str, *, enabled: bool) -> Iterator[Callable[[int, int], None]]:
+    """A function that draws how many of how many are done, on standard error and only on a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    screen = Console(stderr=True)
+    columns = (
+        TextColumn(what),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=screen, disable=not (enabled and screen.is_terminal), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def write_json(data: Any) -> None:

@@ -247,31 +247,134 @@ def order(
 
 
 def lowvar(
-    n_cases: int = 120,
+    n_cases: int = 1000,
+    n_timepoints: int = 200,
+    seed: int = 0,
+    *,
+    n_fresh: int = 240,
+    noise_level: float = 1.0,
+    missing: float = 0.0,
+) -> Problem:
+    """The field's LowVar: in one of two noisy channels values stay near +1.5 or -1.5 for 10 to 20 time points.
+
+    The values of the quiet stretch are N(+-1.5, 0.1); the class is the channel and the sign. The noise around it is
+    autoregressive (NARMA of order 2) with white noise on top.
+    """
+    size = _Size(n_cases, n_fresh, n_timepoints, seed, missing)
+    classes = ("first low", "first high", "second low", "second high")
+
+    def draw(rng: np.random.Generator, n: int) -> Drawn:
+        y, _ = _balanced(rng, n, len(classes))
+        X = _autoregressive(rng, (n, 2, n_timepoints), noise_level)
+        moments = np.zeros(X.shape, bool)
+        widths = rng.integers(10, 21, n)
+        starts = rng.integers(0, n_timepoints - widths + 1)
+        for case in range(n):
+            here = np.s_[case, y[case] // 2, starts[case] : starts[case] + widths[case]]
+            X[here] = rng.normal(1.5 if y[case] % 2 else -1.5, 0.1, widths[case])
+            moments[here] = True
+        return Drawn(X, y, moments)
+
+    description = "A short quiet stretch at +1.5 or -1.5 in one of two channels; channel and sign make the class."
+    return _problem("lowvar", description, classes, draw, size)
+
+
+def pulses(
+    n_cases: int = 400,
     n_timepoints: int = 100,
     seed: int = 0,
     *,
     n_fresh: int = 240,
-    noise_level: float = 0.8,
+    noise_level: float = 0.25,
     missing: float = 0.0,
 ) -> Problem:
-    """Noise falls quiet for a while; the level at which it does so makes the class."""
+    """Shapes defined by frequency: pulses, up then down or down then up, every 10 or every 17 time points.
+
+    Which shape and how often make the class. The rest of the series is noise; but where the pulses lie tells how
+    often they come, so a map must name all of them.
+    """
     size = _Size(n_cases, n_fresh, n_timepoints, seed, missing)
-    classes = ("low", "middle", "high")
-    width = n_timepoints // 4
+    classes = ("up, often", "down, often", "up, rarely", "down, rarely")
+    pulse = np.array([1.75, 2.0, 1.75, -1.75, -2.0, -1.75])
 
     def draw(rng: np.random.Generator, n: int) -> Drawn:
         y, _ = _balanced(rng, n, len(classes))
         X = _noise(rng, (n, 1, n_timepoints), noise_level)
-        quiet = _noise(rng, (n, width), noise_level / 10) + (y[:, None] - 1)
-        cells = rng.integers(0, n_timepoints - width + 1, (n, 1)) + np.arange(width)
         moments = np.zeros(X.shape, bool)
-        np.put_along_axis(X[:, 0], cells, quiet, axis=1)
-        np.put_along_axis(moments[:, 0], cells, True, axis=1)
+        for case in range(n):
+            period = 10 if y[case] < 2 else 17
+            cells = np.arange(rng.integers(period), n_timepoints - len(pulse) + 1, period)[:, None] + np.arange(6)
+            X[case, 0, cells] += pulse if y[case] % 2 == 0 else -pulse
+            moments[case, 0, cells] = True
         return Drawn(X, y, moments)
 
-    description = "Noise falls quiet for a while; the level at which it does so makes the class."
-    return _problem("lowvar", description, classes, draw, size)
+    description = "Pulses of two shapes come every 10 or every 17 time points; shape and frequency make the class."
+    return _problem("pulses", description, classes, draw, size)
+
+
+def ramps(
+    n_cases: int = 400,
+    n_timepoints: int = 200,
+    seed: int = 0,
+    *,
+    n_fresh: int = 240,
+    noise_level: float = 0.5,
+    missing: float = 0.0,
+) -> Problem:
+    """Combinations: one after the other, two ramps in two of four channels; which of them rise makes the class."""
+    size = _Size(n_cases, n_fresh, n_timepoints, seed, missing)
+    classes = ("falling, falling", "rising, rising", "rising, falling")
+    rising = np.array([[False, False], [True, True], [True, False]])
+
+    def draw(rng: np.random.Generator, n: int) -> Drawn:
+        y, _ = _balanced(rng, n, len(classes))
+        X = _autoregressive(rng, (n, 4, n_timepoints), noise_level)
+        moments = np.zeros(X.shape, bool)
+        widths = rng.integers(15, 31, (n, 2))
+        for case in range(n):
+            first = rng.integers(0, n_timepoints // 2 - widths[case, 0] + 1)
+            second = rng.integers(n_timepoints // 2, n_timepoints - widths[case, 1] + 1)
+            places = zip(rng.permutation(4)[:2], (first, second), widths[case], rising[y[case]], strict=True)
+            for channel, start, width, up in places:
+                here = np.s_[case, channel, start : start + width]
+                X[here] += np.linspace(-2.0, 2.0, width) * (1.0 if up else -1.0)
+                moments[here] = True
+        return Drawn(X, y, moments)
+
+    description = "Two ramps, one after the other, in two of four channels; which of them rise makes the class."
+    return _problem("ramps", description, classes, draw, size)
+
+
+def decoy(
+    n_cases: int = 400,
+    n_timepoints: int = 100,
+    seed: int = 0,
+    *,
+    n_fresh: int = 240,
+    noise_level: float = 0.4,
+    missing: float = 0.0,
+) -> Problem:
+    """Three channels, all with bumps and dips; only the first two matter, and only in the first 40% of the time."""
+    size = _Size(n_cases, n_fresh, n_timepoints, seed, missing)
+    classes = ("dip, dip", "dip, bump", "bump, dip", "bump, bump")
+    early = 2 * n_timepoints // 5
+    width = n_timepoints // 8
+
+    def draw(rng: np.random.Generator, n: int) -> Drawn:
+        y, _ = _balanced(rng, n, len(classes))
+        X = _noise(rng, (n, 3, n_timepoints), noise_level)
+        moments = np.zeros(X.shape, bool)
+        signs = rng.choice([-1.0, 1.0], (n, 3, 2))
+        signs[:, 0, 0], signs[:, 1, 0] = 2.0 * (y // 2) - 1.0, 2.0 * (y % 2) - 1.0
+        for case, channel, late in np.ndindex(n, 3, 2):
+            start = rng.integers(early, n_timepoints - width + 1) if late else rng.integers(0, early - width + 1)
+            here = np.s_[case, channel, start : start + width]
+            X[here] += signs[case, channel, late] * _motif(rng, "bump", width)
+            moments[here] = channel < 2 and not late
+        return Drawn(X, y, moments)
+
+    description = "Signs of early bumps in two of three channels make the class; all other bumps mean nothing."
+    return _problem("decoy", description, classes, draw, size)
 
 
 def noise(
@@ -303,6 +406,9 @@ PROBLEMS: dict[str, Callable[..., Problem]] = {
     "lengths": lengths,
     "order": order,
     "lowvar": lowvar,
+    "pulses": pulses,
+    "ramps": ramps,
+    "decoy": decoy,
     "noise": noise,
 }
 """Every problem by its name."""
@@ -391,6 +497,17 @@ def _noise(rng: np.random.Generator, shape: tuple[int, ...], level: float) -> Fl
     if not 0 <= level < np.inf:
         raise ConfigError(f"noise_level is {level}; expected a standard deviation, at least 0.")
     return level * rng.standard_normal(shape)
+
+
+def _autoregressive(rng: np.random.Generator, shape: tuple[int, int, int], level: float) -> Floats:
+    """White noise of this level on a NARMA process of order 2 driven by uniform noise."""
+    drive = rng.uniform(0.0, 0.5, shape)
+    slow = np.zeros(shape)
+    for t in range(2, shape[2]):
+        before = slow[..., t - 1]
+        recent = before + slow[..., t - 2]
+        slow[..., t] = 0.3 * before + 0.05 * before * recent + 1.5 * drive[..., t - 2] * drive[..., t - 1] + 0.1
+    return slow + _noise(rng, shape, level)
 
 
 def _motif(rng: np.random.Generator, name: str, width: int) -> Floats:

@@ -1,8 +1,8 @@
-"""explain(): what a decision rests on. Prototypes, the training series behind them, and the moments that count."""
+"""explain(): one Explanation per case, in batches of bounded memory."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,226 +12,250 @@ from torch import Tensor
 
 from pdftime.data.series import SeriesSet
 from pdftime.errors import DataError
+from pdftime.explain.caveats import caveats_of
+from pdftime.explain.explanation import (
+    Explanation,
+    Floats,
+    Neighbour,
+    PrototypeMatch,
+    ScoreSheet,
+    Source,
+    TokenEvidence,
+)
+from pdftime.explain.locality import DRAWABLE, locality
+from pdftime.explain.maps import as_map, baseline_of, make_maps, score_and_margin
+from pdftime.explain.split import Parts, Split, parts_of_score, split_over_tokens, token_edges
 from pdftime.fitted import FittedModel
+from pdftime.model.network import Output
 from pdftime.model.prototypes import PrototypeHead
-
-IG_STEPS = 32
-
-
-@dataclass(frozen=True)
-class Neighbour:
-    """A training series that stands behind a prototype."""
-
-    index: int
-    """Its place in the training data."""
-    label: Any
-    similarity: float
-    """Cosine to the prototype."""
-
-
-@dataclass(frozen=True)
-class PrototypeMatch:
-    """One prototype of the predicted class and its part in the score."""
-
-    member: int
-    level: int
-    number: int
-    similarity: float
-    """Cosine of the case to the prototype."""
-    responsibility: float
-    """Its share among the prototypes of the class; they sum to 1 within a level."""
-    neighbours: tuple[Neighbour, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Explanation:
-    """The evidence for one prediction."""
-
-    predicted: Any
-    runner_up: Any
-    probability: float
-    runner_up_probability: float
-    matches: tuple[PrototypeMatch, ...]
-    """Prototypes of the predicted class, of every member and level."""
-    token_evidence: NDArray[np.float64]
-    """(n_tokens,) of the first member: what each token adds to the score; with `entropy` it is the score."""
-    entropy: float
-    """The part of the score that says that several prototypes agree."""
-    score: float
-    """The first member's score of the predicted class."""
-    input_map: NDArray[np.float64]
-    """(n_channels, its length): integrated gradients of the score, members averaged, on the series' own axis."""
-    segment: tuple[int, int]
-    """First and last time point of the span with the densest positive evidence."""
-    channel: str
-    """The channel with the most positive evidence."""
-
-    @property
-    def best_match(self) -> PrototypeMatch:
-        """The deciding-level prototype with the largest responsibility."""
-        last = max(match.level for match in self.matches)
-        return max((m for m in self.matches if m.level == last), key=lambda match: match.responsibility)
-
-    def summary(self) -> str:
-        """Three plain sentences."""
-        best = self.best_match
-        twins = ", ".join(str(each) for each in dict.fromkeys(n.index for n in best.neighbours[:3]))
-        return (
-            f"This series is {self.predicted!r} with probability {self.probability:.2f}; "
-            f"the runner-up is {self.runner_up!r} with {self.runner_up_probability:.2f}. "
-            f"It matches prototype {best.number + 1} of its class with similarity {best.similarity:.2f}, "
-            f"behind which stand the training series {twins}. "
-            f"What speaks most for it lies between time points {self.segment[0]} and {self.segment[1]} "
-            f"of {self.channel}."
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
-        state = asdict(self)
-        for name in ("token_evidence", "input_map"):
-            state[name] = getattr(self, name).tolist()
-        return {**state, "summary": self.summary()}
 
 
 @torch.no_grad()
-def explain(model: FittedModel, cases: SeriesSet) -> list[Explanation]:
-    """One explanation per case, in batches of bounded memory."""
-    if model.exemplars is None or model.settings.model.pooling != "mean":
-        raise DataError(
-            "explain needs a prototype head and mean pooling; this model has "
-            f"head={model.settings.model.head!r}, pooling={model.settings.model.pooling!r}."
-        )
-    result: list[Explanation] = []
-    labels = model.classes.tolist()
-    for part, x, mask in model.batches(cases):
-        probabilities = model.probabilities(part)
-        order = np.argsort(-probabilities, axis=1, kind="stable")
-        target = torch.from_numpy(order[:, 0].copy())
-        maps = integrated_gradients(model, x, mask, target)
-        evidence = token_evidence(model, 0, x, mask, target)
-        matches = [_matches(model, number, x, mask, target) for number in range(len(model.members))]
-        for row in range(len(part)):
-            length = int(part.lengths[row])
-            own_map = _on_own_axis(maps[row], length, padded=mask is not None)
-            tokens, entropy, score = (each[row] for each in evidence)
-            result.append(
-                Explanation(
-                    predicted=labels[order[row, 0]],
-                    runner_up=labels[order[row, 1]],
-                    probability=float(probabilities[row, order[row, 0]]),
-                    runner_up_probability=float(probabilities[row, order[row, 1]]),
-                    matches=tuple(match for member in matches for match in member[row]),
-                    token_evidence=tokens.numpy(),
-                    entropy=float(entropy),
-                    score=float(score),
-                    input_map=own_map,
-                    segment=densest_segment(own_map.sum(axis=0)),
-                    channel=model.channel_names[int(own_map.clip(0.0).sum(axis=1).argmax())],
-                )
-            )
-    return result
+def explain(model: FittedModel, cases: SeriesSet, target: Any = None, contrast: Any = None) -> list[Explanation]:
+    """Why each series is predicted as it is, or why it could be `target`, and why not `contrast`.
 
-
-def token_evidence(
-    model: FittedModel, member: int, x: Tensor, mask: Tensor | None, target: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Evidence per token (b, t), entropy (b,), score (b,): the tokens and the entropy sum to the score.
-
-    s_c = (1/T) sum_t sum_k r_k (token_t . p_k) / (n |z|) + H(r), with r = softmax_k(cos / T).
+    Without `target` the predicted class is explained, without `contrast` against the most probable other one.
     """
-    network = model.members[member].network
-    output, head = network(x, mask), _head(network.head)
-    prototypes = head.levels[-1].double()[target]  # (b, k, d)
-    tokens, z = output.tokens.double(), output.z.double()
-    if output.inside is not None:
-        tokens = tokens * output.inside[:, :, None]
-        n = output.inside.sum(dim=1)
-    else:
-        n = torch.full((len(x),), tokens.shape[1])
-    logits = torch.einsum("bd,bkd->bk", z / z.norm(dim=1, keepdim=True), prototypes) / head.temperature
-    responsibility = torch.softmax(logits, dim=1)
-    entropy = -(responsibility * torch.log_softmax(logits, dim=1)).sum(dim=1)
-    direction = torch.einsum("bk,bkd->bd", responsibility, prototypes)
-    scale = head.temperature * n * z.norm(dim=1)
-    return torch.einsum("btd,bd->bt", tokens, direction) / scale[:, None], entropy, logits.logsumexp(dim=1)
-
-
-def integrated_gradients(model: FittedModel, x: Tensor, mask: Tensor | None, target: Tensor) -> NDArray[np.float64]:
-    """(b, c, t): the score's path integral from the training mean to the series, averaged over members."""
-    total = torch.zeros_like(x)
-    for member in model.members:
-        for step in range(IG_STEPS):
-            point = (x * ((step + 0.5) / IG_STEPS)).requires_grad_(True)
-            with torch.enable_grad():
-                scores = member.network(point, mask).scores[-1]
-                (gradient,) = torch.autograd.grad(scores.gather(1, target[:, None]).sum(), point)
-            total += gradient
-    result: NDArray[np.float64] = (total * x / (IG_STEPS * len(model.members))).double().numpy()
+    wanted, against = _code(model, target, "target"), _code(model, contrast, "contrast")
+    if wanted is not None and wanted == against:
+        raise DataError(f"target and contrast are both {target!r}; expected two different classes.")
+    result: list[Explanation] = []
+    for part, x, mask in model.batches(cases):
+        result += _Batch(model, part, x, mask, wanted, against).explanations()
     return result
 
 
-def densest_segment(evidence: NDArray[np.float64]) -> tuple[int, int]:
-    """First and last place of the span whose evidence, less its mean over the series, sums highest."""
-    excess = evidence - evidence.mean()
-    best, here, start, span = -np.inf, 0.0, 0, (0, len(evidence) - 1)
-    for place, value in enumerate(excess):
-        if here <= 0.0:
-            here, start = 0.0, place
-        here += value
-        if here > best:
-            best, span = here, (start, place)
-    return span
+def _code(model: FittedModel, label: Any, what: str) -> int | None:
+    """The number of a class, by its label."""
+    if label is None:
+        return None
+    labels = model.classes.tolist()
+    for code, each in enumerate(labels):
+        if type(each) is type(label) and each == label:
+            return code
+    for code, each in enumerate(labels):  # numpy's scalars, and 1 for 1.0
+        if np.ndim(label) == 0 and bool(each == label):
+            return code
+    raise DataError(f"{what} is {label!r}; expected one of the classes {labels!r:.300}.")
 
 
-def _matches(
-    model: FittedModel, member: int, x: Tensor, mask: Tensor | None, target: Tensor
-) -> list[list[PrototypeMatch]]:
-    """Per case the matches with the prototypes of its target class, every level."""
-    assert model.exemplars is not None  # explain() has checked
-    exemplars, network = model.exemplars, model.members[member].network
-    head = _head(network.head)
-    rows: list[list[PrototypeMatch]] = [[] for _ in range(len(x))]
-    for level, cosine in enumerate(head.similarities(network(x, mask).z)):
-        own = cosine[torch.arange(len(x)), target]  # (b, k)
-        responsibility = torch.softmax(own / head.temperature, dim=1)
-        nearest = exemplars.nearest[member][level]
-        for row, code in enumerate(target.tolist()):
-            for number in range(own.shape[1]):
-                places = nearest.position[code, number]
-                neighbours = tuple(
-                    Neighbour(
-                        int(exemplars.numbers[place]),
-                        model.classes[code : code + 1].tolist()[0],
-                        float(similarity),
-                    )
-                    for place, similarity in zip(places, nearest.similarity[code, number], strict=True)
-                )
-                rows[row].append(
-                    PrototypeMatch(
-                        member,
-                        level,
-                        number,
-                        float(own[row, number]),
-                        float(responsibility[row, number]),
-                        neighbours,
-                    )
-                )
-    return rows
+class _Batch:
+    """Everything that is computed for a batch at once; `explanations` hands it out case by case."""
+
+    def __init__(
+        self,
+        model: FittedModel,
+        cases: SeriesSet,
+        x: Tensor,
+        mask: Tensor | None,
+        target: int | None,
+        contrast: int | None,
+    ) -> None:
+        self.model, self.cases, self.padded = model, cases, mask is not None
+        networks = [member.network for member in model.members]
+        outputs = [network(x, mask) for network in networks]
+        self.scores = torch.stack([output.scores[-1].double() for output in outputs]).mean(dim=0).numpy()
+        calibrated = [
+            torch.softmax(output.scores[-1].double() / member.temperature, dim=1)
+            for member, output in zip(model.members, outputs, strict=True)
+        ]
+        self.probabilities = torch.stack(calibrated).mean(dim=0).numpy()
+        self.order = np.argsort(-self.probabilities, axis=1, kind="stable")
+        self.target, self.contrast = _pairs(self.order, target, contrast)
+        targets, contrasts = torch.from_numpy(self.target), torch.from_numpy(self.contrast)
+        baseline, self.baseline_name = baseline_of(model, x, mask)
+        self.maps = make_maps(networks, x, mask, baseline, score_and_margin(targets, contrasts))
+        pairs = list(zip(networks, outputs, strict=True))
+        self.splits = [split_over_tokens(network, output, targets) for network, output in pairs]
+        self.other_splits = [split_over_tokens(network, output, contrasts) for network, output in pairs]
+        self.parts = [_parts(model, output, targets, member) for member, output in enumerate(outputs)]
+        self.other_parts = [_parts(model, output, contrasts, member) for member, output in enumerate(outputs)]
+        each = [
+            locality(network, x, mask, baseline, split.direction)
+            for network, split in zip(networks, self.splits, strict=True)
+        ]
+        self.locality = torch.stack(each).mean(dim=0).numpy()
+        self.edges = token_edges(networks[0], self.splits[0].tokens.shape[1], x.shape[2]).numpy()
+        self.n = x.shape[2]
+
+    def explanations(self) -> list[Explanation]:
+        return [self._explanation(row) for row in range(len(self.cases))]
+
+    def _explanation(self, row: int) -> Explanation:
+        model, length = self.model, int(self.cases.lengths[row])
+        labels = tuple(model.classes.tolist())
+        target, contrast = int(self.target[row]), int(self.contrast[row])
+        names = _channel_names(model, self.cases)
+        series = self.cases.series(row).astype(np.float64)
+        quantities = (
+            f"score of {labels[target]!r}",
+            f"score of {labels[target]!r} less that of {labels[contrast]!r}",
+        )
+        where, why_not = (
+            as_map(
+                self.maps,
+                number,
+                row,
+                length=length,
+                padded=self.padded,
+                quantity=quantity,
+                baseline=self.baseline_name,
+                channel_names=names,
+            )
+            for number, quantity in enumerate(quantities)
+        )
+        sheet = self._sheet(row, target, self.splits, self.parts)
+        explanation = Explanation(
+            predicted=labels[self.order[row, 0]],
+            runner_up=labels[self.order[row, 1]],
+            classes=labels,
+            scores=self.scores[row],
+            probabilities=self.probabilities[row],
+            target=sheet,
+            contrast=self._sheet(row, contrast, self.other_splits, self.other_parts),
+            tokens=self._tokens(row, length, sheet),
+            where=where,
+            why_not=why_not,
+            series=series,
+            missing=np.isnan(series),
+            channel_names=names,
+            warnings=(),
+            source=Source(model, self.cases.take([row]), target, contrast),
+        )
+        return replace(explanation, warnings=caveats_of(explanation))
+
+    def _sheet(self, row: int, code: int, splits: list[Split], parts: list[list[Parts]]) -> ScoreSheet:
+        return ScoreSheet(
+            label=self.model.classes.tolist()[code],
+            score=float(self.scores[row, code]),
+            probability=float(self.probabilities[row, code]),
+            matches=tuple(_matches(self.model, parts, row, code)),
+            entropy=_mean([split.entropy[row] for split in splits]),
+            level_entropies=tuple(tuple(float(part.entropy[row]) for part in levels) for levels in parts),
+            offset=_mean([split.offset[row] for split in splits]),
+        )
+
+    def _tokens(self, row: int, length: int, sheet: ScoreSheet) -> TokenEvidence:
+        values: Floats = torch.stack([split.tokens[row] for split in self.splits]).mean(dim=0).numpy()
+        class_token = _mean([split.class_token[row] for split in self.splits])
+        rest = sheet.entropy + sheet.offset
+        edges = self.edges
+        if self.padded and length <= self.n:
+            n_tokens = int(np.searchsorted(edges, length))  # the last one may reach behind the end
+            values, edges = values[:n_tokens], np.minimum(edges[: n_tokens + 1], length)
+        else:
+            edges = edges * (length / self.n)
+        return TokenEvidence(
+            values=values,
+            class_token=class_token,
+            rest=rest,
+            additivity_error=abs(float(values.sum()) + class_token + rest - sheet.score),
+            edges=edges,
+            locality=float(self.locality[row]),
+            drawable=bool(self.locality[row] >= DRAWABLE),
+        )
 
 
-def _head(head: Any) -> PrototypeHead:
-    assert isinstance(head, PrototypeHead)  # explain() has checked
-    return head
+def _pairs(
+    order: NDArray[np.int64], target: int | None, contrast: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Target and contrast of each case: as asked for, otherwise the most probable that is left."""
+    rows = np.arange(len(order))
+    first = (order == contrast).argmin(axis=1) if target is None and contrast is not None else np.zeros_like(rows)
+    targets = order[rows, first] if target is None else np.full(len(order), target)
+    contrasts = (
+        order[rows, (order == targets[:, None]).argmin(axis=1)] if contrast is None else np.full(len(order), contrast)
+    )
+    return targets, contrasts
 
 
-def _on_own_axis(prepared: NDArray[np.float64], length: int, *, padded: bool) -> NDArray[np.float64]:
-    """A map on the prepared axis brought to the series' own length; what it sums to per channel stays."""
-    n = prepared.shape[1]
-    if padded and length <= n:
-        return prepared[:, :length]
-    if length == n:
-        return prepared
-    edges = np.linspace(0.0, n, length + 1)
-    running = np.concatenate([np.zeros((len(prepared), 1)), prepared.cumsum(axis=1)], axis=1)
-    at_edges = np.stack([np.interp(edges, np.arange(n + 1), row) for row in running])
-    return np.diff(at_edges, axis=1)
+def _parts(model: FittedModel, output: Output, target: Tensor, member: int) -> list[Parts]:
+    """Per level what the target's score is made of; none with a linear head."""
+    head = model.members[member].network.head
+    if not isinstance(head, PrototypeHead):
+        return []
+    return [parts_of_score(head, output.z, target, level) for level in range(head.n_levels)]
+
+
+def _matches(model: FittedModel, parts: list[list[Parts]], row: int, code: int) -> list[PrototypeMatch]:
+    return [
+        PrototypeMatch(
+            member=member,
+            level=level,
+            number=number,
+            label=model.classes.tolist()[code],
+            similarity=float(part.similarity[row, number]),
+            responsibility=float(part.responsibility[row, number]),
+            contribution=float(part.contribution[row, number]),
+            decides=level == len(levels) - 1,
+            **surroundings(model, member, level, code, number),
+        )
+        for member, levels in enumerate(parts)
+        for level, part in enumerate(levels)
+        for number in range(part.similarity.shape[1])
+    ]
+
+
+def surroundings(model: FittedModel, member: int, level: int, code: int, number: int) -> dict[str, Any]:
+    """What is known of the training series around a prototype: neighbours, wrong, usage, purity and gaps."""
+    exemplars = model.exemplars
+    assert exemplars is not None  # a head with prototypes has them
+    labels = model.classes.tolist()
+    nearest = exemplars.nearest[member][level]
+    places = list(dict.fromkeys(nearest.position[code, number].tolist()))  # a small class repeats its last
+    gap = 1.0 - float(nearest.similarity[code, number, 0])
+    found: dict[str, Any] = {
+        "neighbours": tuple(
+            Neighbour(int(exemplars.numbers[place]), labels[code], float(similarity))
+            for place, similarity in zip(places, nearest.similarity[code, number], strict=False)
+        ),
+        "gap": gap,
+        "wrong": None,
+        "usage": None,
+        "purity": None,
+        "relative_gap": None,
+    }
+    if exemplars.company is None:
+        return found
+    company = exemplars.company[member][level]
+    place = int(company.wrong_position[code, number])
+    return found | {
+        "wrong": Neighbour(
+            int(exemplars.numbers[place]),
+            labels[int(exemplars.cases.y[place])],  # type: ignore[index]
+            float(company.wrong_similarity[code, number]),
+        ),
+        "usage": float(company.usage[code, number]),
+        "purity": float(company.purity[code, number]),
+        "relative_gap": gap / max(float(company.gaps[code, 0]), 1e-6),
+    }
+
+
+def _mean(values: list[Tensor]) -> float:
+    return float(torch.stack(values).mean())
+
+
+def _channel_names(model: FittedModel, cases: SeriesSet) -> tuple[str, ...]:
+    """The names that the series came with; those of the training series if they came without."""
+    nameless = cases.channel_names == tuple(f"channel_{index}" for index in range(cases.n_channels))
+    return model.channel_names if nameless else cases.channel_names

@@ -11,7 +11,7 @@ import torch
 
 from pdftime.container import read_container, write_container
 from pdftime.errors import ModelFileError
-from pdftime.training.loop import Best, Callback, Run
+from pdftime.training.loop import Best, Callback, Kept, Run
 from pdftime.training.tensors import from_arrays, to_arrays, with_prefix, without_prefix
 
 EVERY_S = 2.0  # seconds between two writes at least: a lost epoch costs less than writing each one
@@ -78,10 +78,14 @@ class Checkpoint:
 def _snapshot(run: Run) -> Snapshot:
     """A finished run needs its weights only; one that goes on, its optimiser too."""
     state: dict[str, Any] = {"epoch": run.epoch, "seconds": run.seconds, "history": list(run.history)}
+    state["kept"] = [kept.epoch for kept in run.kept]
     arrays = with_prefix("network.", to_arrays(run.network.state_dict()))
     if run.best is not None:
         state |= {"best_epoch": run.best.epoch, "best_loss": run.best.loss}
         arrays |= with_prefix("best.", to_arrays(run.best.weights))
+    for kept in run.kept:
+        levels = {str(level): tensor for level, tensor in enumerate(kept.levels)}
+        arrays |= with_prefix(f"kept.{kept.epoch}.", to_arrays(levels))
     if not run.finished:
         for index, moments in run.optimizer.state_dict()["state"].items():
             arrays |= with_prefix(f"optimizer.{index}.", to_arrays(moments))
@@ -102,6 +106,9 @@ def _restore_(run: Run, snapshot: Snapshot) -> None:
         if "best_epoch" in state:
             weights = from_arrays(without_prefix("best.", arrays))
             run.best = Best(int(state["best_epoch"]), float(state["best_loss"]), weights)
+        for epoch in state["kept"]:
+            levels = from_arrays(without_prefix(f"kept.{epoch}.", arrays))
+            run.kept.append(Kept(int(epoch), [levels[str(level)] for level in range(len(levels))]))
         run.epoch, run.seconds, run.history = (
             int(state["epoch"]),
             float(state["seconds"]),

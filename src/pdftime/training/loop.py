@@ -52,6 +52,13 @@ class Best(NamedTuple):
     weights: dict[str, Tensor]
 
 
+class Kept(NamedTuple):
+    """The prototypes as they were after an epoch."""
+
+    epoch: int
+    levels: list[Tensor]
+
+
 @dataclass
 class Run:
     """A training run between two epochs: its weights, its optimiser and how far it has come."""
@@ -68,6 +75,8 @@ class Run:
     """A record per epoch: every loss term, validation, momentum, learning rate, seconds."""
     best: Best | None = None
     seconds: float = 0.0
+    kept: list[Kept] = field(default_factory=list)
+    """What `keep_prototypes_` has kept."""
 
     @property
     def finished(self) -> bool:
@@ -79,6 +88,19 @@ class Callback(Protocol):
     """Is told of every finished epoch; may look at anything, and stops the run by returning True."""
 
     def __call__(self, run: Run) -> bool | None: ...
+
+
+def keep_prototypes_(run: Run, every: int) -> Callback:
+    """Keep the prototypes as they are now, if nothing is done yet, and after every so many epochs."""
+
+    def keep(run: Run) -> None:
+        levels = [level.detach().clone() for level in run.network.head.levels]
+        if levels and run.epoch % every == 0:
+            run.kept.append(Kept(run.epoch, levels))
+
+    if not run.epoch:
+        keep(run)
+    return keep
 
 
 def start(network: PDFTime, n_cases: int, config: TrainConfig, seed: int) -> Run:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "pdftime bench explain -r explain.csv --seeds 0-4",
-    "pdftime bench explain -r explain.csv --problems lowvar --encoders attention,none",
-    "pdftime bench explain archives -r explain.csv --problems none --datasets 'Gun*,ECG200'",
+    "pdftime bench explain -r explain.csv --problems lowvar --encoders none",
+    "pdftime bench explain archives -r explain.csv --problems none",
 )
 
 

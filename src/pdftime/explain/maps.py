@@ -1,0 +1,226 @@
+"""Maps on the input axis: integrated gradients of scores, margins, similarities; by time, channel, frequency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pdftime.explain.explanation import AttributionMap, Floats, PrototypeMatch, Segment, Source
+from pdftime.explain.gradients import STEPS, Quantity, integrate
+from pdftime.fitted import FittedModel
+from pdftime.model.network import Output, PDFTime
+from pdftime.model.prototypes import PrototypeHead
+
+NEIGHBOURS = 7  # time points that a map is averaged over, fewer in short series; measured in docs/explanations.md
+HELD = 0.8  # share of the positive mass that the segments hold
+
+
+class Maps(NamedTuple):
+    """Maps of several quantities for a batch, on the prepared axis."""
+
+    values: Floats
+    """(q, b, c, t), averaged over neighbours; 0 behind the end of a series."""
+    frequency_values: Floats
+    """(q, b, c, f)."""
+    start: Floats
+    """(q, b) the quantities at the baseline."""
+    stop: Floats
+    """(q, b) the quantities at the series."""
+    gap: Floats
+    """(q, b) what is missing of completeness, as a share."""
+
+
+def baseline_of(model: FittedModel, x: Tensor, mask: Tensor | None) -> tuple[Tensor, str]:
+    """(b, c, t) what series are compared with, and its name."""
+    if model.settings.prepare.scaling == "series":
+        return torch.zeros_like(x), "the mean of the series itself, per channel"
+    if model.settings.prepare.scaling == "train":
+        return torch.zeros_like(x), "the mean of the training series, per channel"
+    mean = torch.from_numpy(model.preparation.mean.astype(np.float32))[:, None].expand(x.shape)
+    inside = mean if mask is None else torch.where(mask[:, None, :], mean, 0.0)
+    return inside.contiguous(), "the mean of the training series, per channel"
+
+
+def score_and_margin(target: Tensor, contrast: Tensor) -> Quantity:
+    """The target's score, and how far it is above the contrast's."""
+
+    def quantity(network: PDFTime, output: Output, rows: Tensor) -> Tensor:
+        scores = output.scores[-1]
+        here = torch.arange(len(rows))
+        score = scores[here, target[rows]]
+        return torch.stack([score, score - scores[here, contrast[rows]]], dim=1)
+
+    return quantity
+
+
+def score_of(target: Tensor) -> Quantity:
+    """The target's score alone."""
+
+    def quantity(network: PDFTime, output: Output, rows: Tensor) -> Tensor:
+        return output.scores[-1][torch.arange(len(rows)), target[rows], None]
+
+    return quantity
+
+
+def similarity_to(level: int, code: int, number: int) -> Quantity:
+    """The cosine to one prototype."""
+
+    def quantity(network: PDFTime, output: Output, rows: Tensor) -> Tensor:
+        assert isinstance(network.head, PrototypeHead)
+        return network.head.similarities(output.z)[level][:, code, number, None]
+
+    return quantity
+
+
+def make_maps(
+    networks: Sequence[PDFTime],
+    x: Tensor,
+    mask: Tensor | None,
+    baseline: Tensor,
+    quantity: Quantity,
+    *,
+    n_steps: int = STEPS,
+) -> Maps:
+    """The maps of the networks, averaged."""
+    each = [integrate(network, x, mask, baseline, quantity, n_steps=n_steps) for network in networks]
+    gradient, start, stop = (torch.stack(parts).mean(dim=0) for parts in zip(*each, strict=True))
+    difference = (x - baseline).double()
+    values = gradient * difference
+    missing = (values.sum(dim=(2, 3)) - (stop - start)).abs()
+    size = torch.stack([start.abs(), stop.abs(), (stop - start).abs()]).amax(dim=0)
+    inside = torch.ones(x.shape[0], x.shape[2], dtype=torch.bool) if mask is None else mask
+    return Maps(
+        averaged(values.numpy(), inside.numpy()),
+        by_frequency(gradient, difference).numpy(),
+        start.numpy(),
+        stop.numpy(),
+        (missing / size.clamp_min(1.0)).numpy(),
+    )
+
+
+def by_frequency(gradient: Tensor, difference: Tensor) -> Tensor:
+    """(..., t) gradients and differences -> (..., t // 2 + 1): the sum of their product, frequency by frequency.
+
+    The part of the series at one frequency is a series itself; its product with the gradient, summed over time, is
+    what it adds. The gradient has come through the frequency mask, so its gain is in it. By Parseval's theorem
+    this is the product of the two spectra, and nothing is lost.
+    """
+    n = difference.shape[-1]
+    product: Tensor = (torch.fft.rfft(gradient).conj() * torch.fft.rfft(difference)).real / n
+    twice = torch.full((product.shape[-1],), 2.0, dtype=product.dtype)
+    twice[0] = 1.0
+    if n % 2 == 0:
+        twice[-1] = 1.0
+    return product * twice
+
+
+def averaged(values: Floats, inside: NDArray[np.bool_]) -> Floats:
+    """Each value spread evenly over its neighbourhood inside the series: (..., b, c, t), sums per channel stay.
+
+    Gradients of convolutions change sign from one time point to the next without meaning; averages do not.
+    """
+    width = width_of(values.shape[-1])
+    counts = _window_sums(inside[:, None, :].astype(np.float64), width)
+    spread: Floats = _window_sums(values / np.maximum(counts, 1.0), width) * inside[:, None, :]
+    return spread
+
+
+def width_of(n_timepoints: int) -> int:
+    """How many neighbouring time points a map is averaged over."""
+    return min(NEIGHBOURS, n_timepoints // 20 | 1)
+
+
+def _window_sums(values: Floats, width: int) -> Floats:
+    """Sums over `width` neighbours (odd), the place itself in the middle."""
+    half = width // 2
+    padded = np.pad(values, [(0, 0)] * (values.ndim - 1) + [(half, half)])
+    n = values.shape[-1]
+    result: Floats = sum((padded[..., shift : shift + n] for shift in range(width)), start=np.zeros_like(values))
+    return result
+
+
+def as_map(
+    maps: Maps,
+    number: int,
+    row: int,
+    *,
+    length: int,
+    padded: bool,
+    quantity: str,
+    baseline: str,
+    channel_names: tuple[str, ...],
+) -> AttributionMap:
+    """One quantity's map of one case, on the series' own axis."""
+    n = maps.values.shape[-1]
+    values = on_own_axis(maps.values[number, row], length, padded=padded)
+    cycles = np.arange(maps.frequency_values.shape[-1])
+    return AttributionMap(
+        quantity=quantity,
+        values=values,
+        baseline=baseline,
+        start=float(maps.start[number, row]),
+        stop=float(maps.stop[number, row]),
+        completeness_gap=float(maps.gap[number, row]),
+        frequencies=cycles / (n if padded and length <= n else length),
+        frequency_values=maps.frequency_values[number, row],
+        segments=segments_of(values, channel_names),
+        neighbours=width_of(n),
+    )
+
+
+def prototype_map(source: Source, match: PrototypeMatch, channel_names: tuple[str, ...]) -> AttributionMap:
+    """Where a series resembles one prototype."""
+    model = source.model
+    ((_, x, mask),) = model.batches(source.case)
+    code = model.classes.tolist().index(match.label)
+    baseline, name = baseline_of(model, x, mask)
+    network = model.members[match.member].network
+    maps = make_maps([network], x, mask, baseline, similarity_to(match.level, code, match.number))
+    return as_map(
+        maps,
+        0,
+        0,
+        length=int(source.case.lengths[0]),
+        padded=mask is not None,
+        quantity=f"similarity to prototype {match.number + 1} of {match.label!r}",
+        baseline=name,
+        channel_names=channel_names,
+    )
+
+
+def on_own_axis(prepared: Floats, length: int, *, padded: bool) -> Floats:
+    """A map on the prepared axis brought to the series' own length; what it sums to per channel stays."""
+    n = prepared.shape[1]
+    if padded and length <= n:
+        return prepared[:, :length]
+    if length == n:
+        return prepared
+    edges = np.linspace(0.0, n, length + 1)
+    running = np.concatenate([np.zeros((len(prepared), 1)), prepared.cumsum(axis=1)], axis=1)
+    at_edges = np.stack([np.interp(edges, np.arange(n + 1), row) for row in running])
+    return np.diff(at_edges, axis=1)
+
+
+def segments_of(values: Floats, channel_names: tuple[str, ...]) -> tuple[Segment, ...]:
+    """Spans of channels that hold 80% of the positive mass, found where it is densest; the largest share first."""
+    positive = values.clip(0.0)
+    total = positive.sum()
+    if total <= 0.0:
+        return ()
+    density = _window_sums(positive, values.shape[1] // 25 | 1)
+    order = np.argsort(-density, axis=None, kind="stable")
+    held = positive.ravel()[order].cumsum()
+    chosen = np.zeros(values.size, bool)
+    chosen[order[: int(np.searchsorted(held, HELD * total)) + 1]] = True
+    found = []
+    for channel, row in enumerate(chosen.reshape(values.shape)):
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], row, [False]]).astype(np.int8)))
+        for start, stop in edges.reshape(-1, 2):
+            share = float(positive[channel, start:stop].sum() / total)
+            found.append(Segment(channel, channel_names[channel], int(start), int(stop) - 1, share))
+    return tuple(sorted(found, key=lambda segment: -segment.share))

@@ -1,0 +1,73 @@
+"""An explanation in words and as plain data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_models import LENGTHS, bumps
+
+from pdftime import PDFTimeClassifier
+from pdftime.data.series import check_series
+from pdftime.explain.evidence import explain
+from pdftime.explain.explanation import Check, plain
+from pdftime.fitted import FittedModel
+
+
+def test_the_summary_names_class_series_span_and_channel(models: dict[str, FittedModel]) -> None:
+    for each in explain(models["equal"], bumps(3, (24, 24), seed=1)[0]):
+        text = each.summary()
+        assert f"This series is {each.predicted!r} with probability {each.probabilities.max():.2f}" in text
+        assert f"the runner-up is {each.runner_up!r} with {each.probabilities.min():.2f}" in text
+        assert each.best_match is not None
+        twins = [str(neighbour.index) for neighbour in each.best_match.neighbours[:3]]
+        assert f"stand the training series {', '.join(twins)}." in text
+        first = each.where.segments[0]
+        assert f"between time points {first.start} and {first.end} of {first.channel_name}." in text
+        assert text.count(". ") == 2
+        (other,) = explain(models["equal"], each.source.case, target=each.runner_up)
+        assert f"why it could be {each.runner_up!r}" in other.summary()
+        assert f"This series is {each.predicted!r};" in other.summary()
+        nothing = replace(each, where=replace(each.where, segments=()))
+        assert "No part of it speaks for the class" in nothing.summary()
+
+
+@pytest.mark.parametrize("kind", list(LENGTHS))
+def test_an_explanation_is_ready_for_json(models: dict[str, FittedModel], kind: str) -> None:
+    cases, _ = bumps(2, LENGTHS[kind], seed=1)
+    X = cases.X.copy()
+    X[0, 0, 2] = np.nan
+    (each, _) = explain(models[kind], check_series(X, lengths=cases.lengths))
+    state = json.loads(each.to_json(checks=True))
+    assert state["summary"] == each.summary()
+    np.testing.assert_allclose(state["where"]["values"], each.input_map)
+    assert state["series"][0][2] is None
+    assert state["missing"][0][2] is True
+    first = state["target"]["matches"][0]["neighbours"][0]
+    assert first["index"] == each.target.matches[0].neighbours[0].index
+    assert state["where"]["segments"][0]["start"] == each.where.segments[0].start
+    assert "source" not in state
+    assert [check["passed"] for check in state["checks"]["checks"]] == [c.passed for c in each.check().checks]
+    assert "checks" not in each.to_dict()
+
+
+def test_labels_of_every_kind_become_text_or_numbers() -> None:
+    X = np.random.default_rng(0).normal(size=(8, 1, 12))
+    for y in ([b"a", b"\xff"], [True, False], [1, 2], [3.0, 1.0], ["ä", "<b>"]):
+        labels = np.array(y * 4)
+        model = PDFTimeClassifier(d_model=4, max_epochs=1, settings={"branch_width": 2, "n_inception_layers": 1})
+        (each,) = model.fit(X, labels).explain(X[:1])
+        json.loads(each.to_json())
+        assert each.predicted in labels.tolist()
+    assert plain({1: (np.float64("nan"), b"x", None, np.array([np.inf, 1.0]))}) == {
+        "1": [None, "b'x'", None, [None, 1.0]]
+    }
+
+
+def test_a_check_passes_on_the_right_side_of_its_bar() -> None:
+    assert Check("a", 0.5, 0.5, True, "").passed
+    assert Check("a", 0.5, 0.5, False, "").passed
+    assert not Check("a", 0.4, 0.5, True, "").passed
+    assert not Check("a", 0.6, 0.5, False, "").passed
