@@ -111,7 +111,13 @@ def test_a_stopped_sweep_leaves_its_rows_and_no_process_and_goes_on(
     command = [*START, str(archive), "-r", str(results), "--datasets", "Waves", "--jobs", "2", "--seeds"]
     arguments = ["0-2", "-m", "contestants:Honest", "-m", 'contestants:Honest{"seconds": 0.5}']
     environment = {**os.environ, "PDFTIME_TEST_PIDS": str(pids)}
-    process = subprocess.Popen([*command, *arguments], env=environment, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*command, *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # shells may have it ignored
+    )
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith("2/6"):

@@ -36,7 +36,6 @@ def test_named_moments_are_the_planted_ones() -> None:
     cases = problem.fresh.take(slice(0, 40))
     hits = []
     for explanation, moments in zip(model.explain(cases), problem.fresh_moments, strict=False):
-        first, last = explanation.segment
-        planted = moments.any(axis=0)
-        hits.append(planted[first : last + 1].sum() / max(planted.sum(), last + 1 - first))
-    assert np.mean(hits) > 0.5  # share of the larger of the two spans that they have in common
+        strongest = explanation.where.segments[0]
+        hits.append(moments[strongest.channel, strongest.start : strongest.end + 1].mean())
+    assert np.mean(hits) > 0.5  # share of the strongest segment that was planted; a random place has 0.25
