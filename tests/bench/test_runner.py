@@ -19,7 +19,8 @@ from pdftime.bench.runner import Clock, Plan, Progress, allowed_seconds, plan, r
 from pdftime.bench.store import Row, Store, read_rows
 from pdftime.bench.task import Task
 
-START = [sys.executable, "-c", "from pdftime.cli import main; main()", "bench", "run"]
+HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a shell may have it ignored
+START = [sys.executable, "-c", f"{HEARS}; from pdftime.cli import main; main()", "bench", "run"]
 
 
 def test_failures_are_rows_with_their_reason_and_the_sweep_goes_on(
@@ -111,13 +112,7 @@ def test_a_stopped_sweep_leaves_its_rows_and_no_process_and_goes_on(
     command = [*START, str(archive), "-r", str(results), "--datasets", "Waves", "--jobs", "2", "--seeds"]
     arguments = ["0-2", "-m", "contestants:Honest", "-m", 'contestants:Honest{"seconds": 0.5}']
     environment = {**os.environ, "PDFTIME_TEST_PIDS": str(pids)}
-    process = subprocess.Popen(
-        [*command, *arguments],
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # shells may have it ignored
-    )
+    process = subprocess.Popen([*command, *arguments], env=environment, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith("2/6"):
