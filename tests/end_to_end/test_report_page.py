@@ -233,6 +233,7 @@ def test_prototypes_and_training_series_are_picked(written: Written, open_page: 
     card = page.locator("#prototypes .card").first
     card.locator("summary").focus()
     page.keyboard.press("Enter")
+    card.locator("table").nth(1).wait_for(state="attached")  # the browser tells of the opening a moment later
     assert card.locator("table").count() == 2
 
 
