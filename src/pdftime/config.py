@@ -117,6 +117,8 @@ class PrepareConfig(_Checked):
 class ModelConfig(_Checked):
     """The network. Its defaults are ours; the paper's are the preset `paper`."""
 
+    views: str = "network"
+    """What looks at a series: the learned 'network', a fixed 'bank' of convolutions, or 'both'."""
     frequency_mask: bool = True
     """One learnable gain per channel and frequency before the embedding (section 4.2)."""
     embedding: str = "inception"
@@ -157,6 +159,7 @@ class ModelConfig(_Checked):
     """'ema': prototypes follow averages, never gradients; 'gradient': they are trained like weights."""
 
     RULES: ClassVar = {
+        "views": _choice("network", "bank", "both"),
         "frequency_mask": _FLAG,
         "embedding": _choice("inception", "linear"),
         "n_inception_layers": _whole(1, 16),
@@ -192,6 +195,24 @@ class ModelConfig(_Checked):
                 f"pooling is 'token' and encoder {self.encoder!r}; expected encoder='attention', "
                 "without which a class token sees little or nothing."
             )
+
+
+@dataclass(frozen=True)
+class BankConfig(_Checked):
+    """The bank of fixed convolutions and its prototypes, found in closed form."""
+
+    n_groups: int = 32
+    """Groups of eight competing kernels at each dilation, on the series and on its first difference."""
+    n_biases: int = 2
+    """Biases that each pooled kernel is compared with at each dilation; more of them in short series."""
+    max_prototypes: int = 5
+    """Prototypes that a class may have; their number is chosen by leave-one-out likelihood."""
+
+    RULES: ClassVar = {
+        "n_groups": _whole(1, 512),
+        "n_biases": _whole(1, 64),
+        "max_prototypes": _whole(1, 64),
+    }
 
 
 @dataclass(frozen=True)
@@ -269,6 +290,7 @@ class Settings:
 
     prepare: PrepareConfig = field(default_factory=PrepareConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
+    bank: BankConfig = field(default_factory=BankConfig)
     training: TrainConfig = field(default_factory=TrainConfig)
 
     def but(self, **changes: Any) -> Settings:
@@ -293,7 +315,12 @@ class Settings:
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> Settings:
-        kinds: dict[str, Any] = {"prepare": PrepareConfig, "model": ModelConfig, "training": TrainConfig}
+        kinds: dict[str, Any] = {
+            "prepare": PrepareConfig,
+            "model": ModelConfig,
+            "bank": BankConfig,
+            "training": TrainConfig,
+        }
         if not isinstance(state, Mapping) or set(state) != set(kinds):
             raise ConfigError(f"Stored settings are {state!r:.300}; expected {sorted(kinds)}.")
         return cls(**{name: kind.from_json(state[name]) for name, kind in kinds.items()})

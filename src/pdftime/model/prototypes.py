@@ -51,6 +51,11 @@ class PrototypeHead(nn.Module):
         unit = F.normalize(z, dim=-1)
         return [torch.einsum("bd,ckd->bck", unit, prototypes) for prototypes in self.levels]
 
+    @property
+    def masses(self) -> list[Tensor]:
+        """Per level (n_classes, k): what a prototype counts in its class; 0 for one that is not there."""
+        return [torch.ones(prototypes.shape[:2]) for prototypes in self.levels]
+
     def forward(self, z: Tensor) -> list[Tensor]:
         """Per level s_c(z) = log sum_k exp(cos(z, p_k^c) / T), (b, n_classes)."""
         return [torch.logsumexp(cosine / self.temperature, dim=-1) for cosine in self.similarities(z)]
@@ -85,6 +90,31 @@ class PrototypeHead(nn.Module):
             present = mass.sum(dim=1) > 0.0
             stored = getattr(self, f"level_{level}")
             stored.copy_(torch.where(present[:, None, None], moved, stored))
+
+
+class FixedPrototypes(PrototypeHead):
+    """Prototypes that were found in closed form, as many as each class needs, with the mass that each stands for."""
+
+    level_0: Tensor
+    mass: Tensor
+    temperature: Tensor
+
+    def __init__(self, prototypes: Tensor, mass: Tensor, temperature: Tensor) -> None:
+        """(n_classes, k, d) unit vectors, (n_classes, k) shares of the class, 0 for what is only there to fill."""
+        nn.Module.__init__(self)
+        self.by_gradient, self.n_levels = False, 1
+        self.register_buffer("level_0", prototypes)
+        self.register_buffer("mass", mass)
+        self.register_buffer("temperature", temperature)
+
+    @property
+    def masses(self) -> list[Tensor]:
+        return [self.mass]
+
+    def forward(self, z: Tensor) -> list[Tensor]:
+        """s_c(z) = log sum_k m_k^c exp(cos(z, p_k^c) / T), (b, n_classes)."""
+        (cosine,) = self.similarities(z)
+        return [torch.logsumexp(cosine / self.temperature + self.mass.log(), dim=-1)]
 
 
 def orthogonal_start(n_classes: int, k: int, d: int, generator: Generator) -> Tensor:

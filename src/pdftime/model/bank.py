@@ -1,0 +1,335 @@
+"""ConvolutionBank: fixed random dilated convolutions, and what is counted and pooled of their responses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+TAPS = 9  # time points that a kernel looks at
+RIVALS = 8  # kernels that compete in a group
+N_VIEWS = 16  # mixtures of channels, where there are several
+N_SHARED = 96  # pooled kernels of all mixtures together
+N_STATISTICS = 4
+BATCH_POINTS = 4096  # time points that go through the bank together: what stays in the processor's cache
+ROUNDING = 1e-5  # of prepared series, whose values are about 1: less than this is rounding
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+
+
+class Part(NamedTuple):
+    """The kernels of one dilation, on the series or on its first difference."""
+
+    difference: bool
+    dilation: int
+    mixture: Tensor
+    """(v, n_channels): the channels that each view adds up, with their weights."""
+    rivals: Tensor
+    """(v, 8 * g, 9): random kernels; the eight of a group compete at every time point."""
+    pooled: Tensor
+    """(v, k, 9): kernels of weights -1 and 2, whose responses are compared with biases."""
+
+
+class Features(NamedTuple):
+    """What a batch leaves behind."""
+
+    counts: Tensor
+    """(b, n_counts): how strongly and how often each rival wins, per time point; many are 0."""
+    pooled: Tensor
+    """(b, n_pooled): proportion, mean, place and longest stretch of responses above each bias."""
+
+
+class ConvolutionBank(nn.Module):
+    """Features from fixed convolutions: nothing is trained, and the same seed gives the same kernels.
+
+    Groups of eight random kernels compete: of each kernel is kept how strong its responses were where it was the
+    highest of its group, and how often it was the lowest. Responses of the other kernels are compared with biases,
+    quantiles of what training cases gave. Both are done on the series and on its first difference, at dilations
+    1, 2, 4 and so on while a kernel fits. With several channels, kernels look at random mixtures of few of them.
+    """
+
+    biases: Tensor
+
+    def __init__(self, n_channels: int, n_timepoints: int, *, n_groups: int, n_biases: int, seed: int) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        exponents = range(1 + max(0, int(math.log2(max(n_timepoints - 1, 8) / (TAPS - 1)))))
+        self.n_views = 1 if n_channels == 1 else N_VIEWS
+        per_view = max(1, n_groups // self.n_views)
+        self.parts = [
+            _part(generator, n_channels, self.n_views, per_view, difference=difference, dilation=2**exponent)
+            for difference in (False, True)
+            for exponent in exponents
+        ]
+        n_kernels = self.parts[0].pooled.shape[:2].numel()
+        self.n_counts = len(self.parts) * 2 * RIVALS * self.n_views * per_view
+        self.n_pooled = len(self.parts) * n_biases * N_STATISTICS * n_kernels
+        shape = (len(self.parts), n_biases, self.n_views, n_kernels // self.n_views)
+        self.register_buffer("biases", torch.zeros(shape))
+
+    @torch.no_grad()
+    def fit_biases_(self, x: Tensor, mask: Tensor | None, generator: torch.Generator) -> None:
+        """Set the biases to quantiles of responses: each kernel's of one of the cases (b, c, t), evenly spread.
+
+        They lie between two responses, and a little higher, so that rounding does not lift a response over them.
+        """
+        n_cases, lengths = len(x), _lengths(x, mask)
+        for (part, _, windows, _), biases in zip(self._walk(x, mask), self.biases, strict=True):
+            n_biases, n_views, k = biases.shape
+            shape = (n_views, k, n_biases)
+            case = torch.randint(n_cases, shape, generator=generator)
+            start = float(torch.rand(1, generator=generator))
+            quantile = ((start + GOLDEN * torch.arange(biases.numel())) % 1.0).view(shape)
+            place = (quantile * (lengths[case] - 1)).long()
+            response = torch.matmul(part.pooled, windows).view(n_views, k, n_cases, -1)
+            if mask is not None:  # behind the end of a series there is nothing to compare
+                response.masked_fill_(~mask, math.inf)
+            ordered = response.sort(dim=3).values
+            view, kernel = torch.arange(n_views)[:, None, None], torch.arange(k)[None, :, None]
+            after = torch.minimum(place + 1, lengths[case].long() - 1)
+            between = (ordered[view, kernel, case, place] + ordered[view, kernel, case, after]) / 2.0
+            biases.copy_(between.permute(2, 0, 1) + ROUNDING)
+
+    @torch.no_grad()
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Features:
+        """(b, c, t) -> Features, in parts of bounded memory; `mask` (b, t) is false behind the end of a series."""
+        size = max(1, BATCH_POINTS // x.shape[2])
+        counts, pooled = x.new_empty(len(x), self.n_counts), x.new_empty(len(x), self.n_pooled)
+        scratch = Scratch()
+        for start in range(0, len(x), size):
+            rows = slice(start, start + size)
+            counts[rows], pooled[rows] = self._features(x[rows], None if mask is None else mask[rows], scratch)
+        return Features(counts, pooled)
+
+    def _features(self, x: Tensor, mask: Tensor | None, scratch: Scratch) -> tuple[Tensor, Tensor]:
+        b, t = len(x), x.shape[2]
+        lengths = _lengths(x, mask)
+        counts, pooled = [], []
+        for part, biases, windows, inside in self._walk(x, mask):
+            for wins in _rival_wins(windows, part, inside, b, scratch):
+                counts.append((wins.sum(dim=-1) / lengths).flatten(0, -2))
+            response = _convolved(part.pooled, windows, scratch("pooled")).view(self.n_views, -1, b, t)
+            for bias in biases:
+                pooled.append(_statistics(response, bias, inside, lengths, scratch).flatten(0, -2))
+        return torch.cat(counts).T, torch.cat(pooled).T
+
+    @torch.no_grad()
+    def evidence(self, x: Tensor, mask: Tensor | None, weights: Features) -> Tensor:
+        """(q, b, c, t): what each value of the series adds to sums of features with (q, b, n) weights.
+
+        A feature is a sum over time of local terms. Each is laid on the time points and channels that its kernel
+        looked at, in equal shares. Summed over time and channels it gives weights . features again.
+        """
+        n_quantities, b, t = len(weights.counts), len(x), x.shape[2]
+        lengths = _lengths(x, mask)
+        found = x.new_zeros(n_quantities, b, x.shape[1], t)
+        counts, pooled = (_Shares(each) for each in weights)
+        scratch = Scratch()
+        for part, biases, windows, inside in self._walk(x, mask):
+            local = x.new_zeros(n_quantities, self.n_views, b, t)
+            for wins in _rival_wins(windows, part, inside, b, scratch):
+                share = counts.take(wins.shape[:3]) / lengths
+                local += torch.einsum("vkgbt,qvkgb->qvbt", wins, share)
+            response = _convolved(part.pooled, windows, scratch("pooled")).view(self.n_views, -1, b, t)
+            for bias in biases:
+                terms = _local_terms(response, bias, inside, lengths, scratch)
+                local += torch.einsum("svkbt,qsvkb->qvbt", terms, pooled.take(terms.shape[:3]))
+            found += _spread(local, part, inside)
+        return found
+
+    def _walk(self, x: Tensor, mask: Tensor | None) -> Iterator[tuple[Part, Tensor, Tensor, Tensor | None]]:
+        """Each part with its biases, the windows that its kernels see, and (b, t) ones inside the series."""
+        inside = None if mask is None else mask.to(x.dtype)
+        series = x if inside is None else x * inside[:, None, :]
+        change = F.pad(series[:, :, 1:] - series[:, :, :-1], (1, 0))
+        if inside is not None:
+            change = change * inside[:, None, :]
+        for part, biases in zip(self.parts, self.biases, strict=True):
+            yield part, biases, _windows(change if part.difference else series, part), inside
+
+
+class Scratch:
+    """Memory that one batch after the other works in: fresh memory costs as much as the arithmetic on it."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Tensor] = {}
+
+    def __call__(self, name: str) -> Scratch.Place:
+        def place(shape: Sequence[int]) -> Tensor:
+            size = math.prod(shape)
+            if name not in self._kept or self._kept[name].numel() < size:
+                self._kept[name] = torch.empty(size)
+            return self._kept[name][:size].view(*shape)
+
+        return place
+
+    Place = Callable[[Sequence[int]], Tensor]
+
+
+class _Shares:
+    """Weights (q, b, n) handed out in the order of the features."""
+
+    def __init__(self, weights: Tensor) -> None:
+        self.weights, self.taken = weights.transpose(1, 2), 0
+
+    def take(self, shape: torch.Size) -> Tensor:
+        """(q, *shape, b)"""
+        size = math.prod(shape)
+        part = self.weights[:, self.taken : self.taken + size]
+        self.taken += size
+        return part.unflatten(1, shape)
+
+
+def _windows(x: Tensor, part: Part) -> Tensor:
+    """(b, c, t) -> (v, 9, b * t): what the nine taps of a kernel see at each time point; 0 beyond the ends."""
+    views = torch.einsum("bct,vc->vbt", x, part.mixture) if x.shape[1] > 1 else x.transpose(0, 1)
+    reach = TAPS // 2 * part.dilation
+    padded = F.pad(views, (reach, reach))
+    taps = [padded[:, :, tap * part.dilation :][:, :, : x.shape[2]] for tap in range(TAPS)]
+    return torch.stack(taps, dim=1).flatten(2)
+
+
+def _convolved(kernels: Tensor, windows: Tensor, place: Scratch.Place) -> Tensor:
+    """(v, k, 9) and (v, 9, n) -> (v, k, n)."""
+    return torch.matmul(kernels, windows, out=place((*kernels.shape[:2], windows.shape[2])))
+
+
+def _rival_wins(
+    windows: Tensor, part: Part, inside: Tensor | None, n_cases: int, scratch: Scratch
+) -> Iterator[Tensor]:
+    """(v, 8, g, b, t) twice: the response where a kernel is its group's highest, and 1 where it is its lowest.
+
+    Where the series is flat, nothing but rounding would decide: there is no winner.
+    """
+    response = _convolved(part.rivals, windows, scratch("rivals"))
+    response = response.unflatten(1, (RIVALS, -1)).unflatten(3, (n_cases, -1))
+    wins = scratch("wins")(response.shape)
+    for highest in (True, False):
+        best = (response.amax if highest else response.amin)(dim=1, keepdim=True)
+        torch.eq(response, best, out=wins)  # straight to numbers: a mask of booleans costs many times as much
+        worth = best.clamp_min_(0.0) if highest else torch.lt(best, -ROUNDING, out=torch.empty_like(best))
+        wins *= worth if inside is None else worth.mul_(inside)
+        yield wins
+
+
+def _statistics(
+    response: Tensor, bias: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch
+) -> Tensor:
+    """(4, v, k, b) of responses (v, k, b, t) above a bias (v, k): proportion, mean, place and longest stretch.
+
+    The mean is that of what exceeds the bias; the place that of the responses above it, from -0.5 at the start of
+    the series to 0.5 at its end; both are 0 where none is.
+    """
+    over, above, place = _above(response, bias, inside, lengths, scratch)
+    count = above.sum(dim=-1)
+    some = count.clamp_min(1.0)
+    centre = (above @ place.T if len(place) == 1 else (above * place).sum(dim=-1, keepdim=True))[..., 0] / some
+    stretch = _run_lengths(above, scratch).amax(dim=-1)
+    mean = over.mul_(above).sum(dim=-1) / some
+    return torch.stack([count / lengths, mean, centre, stretch / lengths])
+
+
+def _local_terms(
+    response: Tensor, bias: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch
+) -> Tensor:
+    """(4, v, k, b, t): what each time point adds to `_statistics`."""
+    over, above, place = _above(response, bias, inside, lengths, scratch)
+    some = above.sum(dim=-1, keepdim=True).clamp_min(1.0)
+    runs = _run_lengths(above, scratch)
+    longest = runs.amax(dim=-1, keepdim=True)
+    steps = torch.arange(runs.shape[-1], dtype=runs.dtype)
+    last = torch.where(runs == longest, steps, -1.0).amax(dim=-1, keepdim=True)  # of several equal ones the latest
+    within = ((steps <= last) & (steps > last - longest)).to(runs.dtype)
+    n = lengths[:, None]
+    return torch.stack([above / n, over * above / some, place * above / some, within / n])
+
+
+def _above(
+    response: Tensor, bias: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Responses less the bias, 1 where that is positive and inside, and (1 or b, t) places from -0.5 to 0.5."""
+    over = torch.sub(response, bias[:, :, None, None], out=scratch("over")(response.shape))
+    above = torch.gt(over, 0.0, out=scratch("above")(response.shape))
+    if inside is not None:
+        above *= inside
+    own = lengths[:1] if inside is None else lengths
+    return over, above, (torch.arange(response.shape[-1]) + 0.5) / own[:, None] - 0.5
+
+
+def _run_lengths(above: Tensor, scratch: Scratch) -> Tensor:
+    """(..., t) of ones and zeros -> how many ones in a row end at each time point.
+
+    The last zero before each time point is a running maximum, found by doubling: each pass looks twice as far.
+    """
+    n = above.shape[-1]
+    steps = torch.arange(1.0, n + 1.0, dtype=above.dtype)
+    last = torch.addcmul(steps, above, steps, value=-1.0, out=scratch("last")(above.shape))
+    other = scratch("other")(above.shape)
+    reach = 1
+    while reach < n:
+        other[..., :reach] = last[..., :reach]
+        torch.maximum(last[..., reach:], last[..., :-reach], out=other[..., reach:])
+        last, other = other, last
+        reach *= 2
+    return torch.sub(steps, last, out=other)
+
+
+def _spread(local: Tensor, part: Part, inside: Tensor | None) -> Tensor:
+    """(q, v, b, t) at the middle of kernels -> (q, b, c, t), in equal shares on the taps inside the series."""
+    t = local.shape[3]
+    reach = TAPS // 2 * part.dilation
+    there = local.new_ones(1, t) if inside is None else inside
+    taps = [slice(tap * part.dilation, tap * part.dilation + t) for tap in range(TAPS)]
+    padded = F.pad(there, (reach, reach))
+    local = local / torch.stack([padded[:, tap] for tap in taps]).sum(dim=0).clamp_min(1.0)
+    spread = local.new_zeros(*local.shape[:3], t + 2 * reach)
+    for tap in taps:
+        spread[..., tap] += local
+    spread = spread[..., reach : reach + t] * there
+    if part.difference and t > 1:  # half of a difference is the value before it
+        half = spread[..., 1:] / 2.0
+        spread[..., 1:] -= half
+        spread[..., :-1] += half
+    share = part.mixture / part.mixture.sum(dim=1, keepdim=True)
+    return torch.einsum("qvbt,vc->qbct", spread, share)
+
+
+def _part(
+    generator: torch.Generator, n_channels: int, n_views: int, n_groups: int, *, difference: bool, dilation: int
+) -> Part:
+    rivals = torch.randn(n_views, RIVALS * n_groups, TAPS, generator=generator)
+    rivals -= rivals.mean(dim=2, keepdim=True)
+    rivals /= rivals.abs().sum(dim=2, keepdim=True)
+    kernels = two_valued_kernels()
+    if n_channels == 1:
+        return Part(difference, dilation, torch.ones(1, 1), rivals, kernels[None])
+    order = torch.cat([torch.randperm(len(kernels), generator=generator) for _ in range(2)])[:N_SHARED]
+    pooled = kernels[order].view(n_views, -1, TAPS)
+    return Part(difference, dilation, _mixtures(generator, n_views, n_channels), rivals, pooled)
+
+
+def _mixtures(generator: torch.Generator, n_views: int, n_channels: int) -> Tensor:
+    """(v, n_channels): few channels more often than many, nine at most, of the same power together."""
+    mixture = torch.zeros(n_views, n_channels)
+    for row in mixture:
+        size = int(2.0 ** (float(torch.rand(1, generator=generator)) * math.log2(min(n_channels, TAPS) + 1)))
+        row[torch.randperm(n_channels, generator=generator)[:size]] = size**-0.5
+    return mixture
+
+
+def two_valued_kernels() -> Tensor:
+    """(84, 9): every kernel with three weights of 2 and six of -1."""
+    chosen: Sequence[tuple[int, ...]] = list(combinations(range(TAPS), 3))
+    kernels = torch.full((len(chosen), TAPS), -1.0)
+    for row, taps in zip(kernels, chosen, strict=True):
+        row[list(taps)] = 2.0
+    return kernels
+
+
+def _lengths(x: Tensor, mask: Tensor | None) -> Tensor:
+    """(b,) time points inside each series."""
+    return torch.full((len(x),), float(x.shape[2])) if mask is None else mask.sum(dim=1).to(x.dtype)

@@ -1,0 +1,119 @@
+"""BankNetwork: a convolution bank, a linear projection and prototypes; one of the networks a member may have."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from pdftime.config import BankConfig
+from pdftime.model.bank import ConvolutionBank, Features
+from pdftime.model.network import Output
+from pdftime.model.prototypes import FixedPrototypes
+
+EVIDENCE_POINTS = 2048  # time points whose evidence is found together: local terms of all kernels are kept meanwhile
+
+
+class Scaling(NamedTuple):
+    """How features are brought to one size; fitted on training cases."""
+
+    centre: Tensor
+    """(n_features,)"""
+    inverse: Tensor
+    """(n_features,) one over the spread; 0 for a feature that is the same for all cases."""
+
+
+class BankNetwork(nn.Module):
+    """Series -> features of the bank -> z, linear in them -> prototypes. Nothing in it has a gradient."""
+
+    seed: Tensor
+    centre: Tensor
+    inverse: Tensor
+    projection: Tensor
+    offset: Tensor
+
+    def __init__(
+        self, bank: ConvolutionBank, seed: int, scaling: Scaling, projection: Tensor, offset: Tensor, head: FixedPrototypes
+    ) -> None:
+        """`projection` (n_features, d) and `offset` (d,) give z; a last entry of 1 keeps its length in its direction."""
+        super().__init__()
+        self.bank, self.head = bank, head
+        self.register_buffer("seed", torch.tensor(seed))
+        self.register_buffer("centre", scaling.centre)
+        self.register_buffer("inverse", scaling.inverse)
+        self.register_buffer("projection", projection)
+        self.register_buffer("offset", offset)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Output:
+        """(b, c, t) -> Output; its one token is z, because evidence over time is `evidence`'s."""
+        features = scaled(self.bank(x, mask), Scaling(self.centre, self.inverse))
+        z = lifted(features @ self.projection + self.offset)
+        return Output(self.head(z), z, z[:, None, :], None, [])
+
+    @torch.no_grad()
+    def evidence(self, x: Tensor, mask: Tensor | None, direction: Tensor) -> Tensor:
+        """(q, b, c, t) what each value of the series adds to direction (q, b, d) . z, exactly.
+
+        Together they give direction . (z - start), where start is the z of a case with average features.
+        """
+        size = max(1, EVIDENCE_POINTS // x.shape[2])
+        parts = [
+            self._evidence(x[rows], None if mask is None else mask[rows], direction[:, rows])
+            for rows in (slice(start, start + size) for start in range(0, len(x), size))
+        ]
+        return torch.cat(parts, dim=1)
+
+    @property
+    def start(self) -> Tensor:
+        """(d,) the z of a case with average features."""
+        return lifted(self.offset[None])[0]
+
+    def _evidence(self, x: Tensor, mask: Tensor | None, direction: Tensor) -> Tensor:
+        features = self.bank(x, mask)
+        weights = direction[..., :-1] @ self.projection.T * self.inverse  # (q, b, n_features)
+        n = features.counts.shape[1]
+        there = features.counts > 0.0
+        roots = features.counts.clamp_min(0.0).sqrt()
+        of_counts = torch.where(there, weights[..., :n] / roots.clamp_min(1e-30), 0.0)
+        local = self.bank.evidence(x, mask, Features(of_counts, weights[..., n:]))
+        counted = torch.cat([there, torch.ones_like(features.pooled, dtype=torch.bool)], dim=1)
+        average = (weights * counted * self.centre).sum(dim=-1)  # (q, b), taken off evenly
+        inside = torch.ones(len(x), x.shape[2]) if mask is None else mask.to(x.dtype)
+        evenly = inside / (inside.sum(dim=1, keepdim=True) * x.shape[1])
+        return local - average[:, :, None, None] * evenly[:, None, :]
+
+
+def scaled(features: Features, scaling: Scaling) -> Tensor:
+    """(b, n_features): roots of counts less their centre, 0 where there is nothing to count; pooled ones centred."""
+    n = features.counts.shape[1]
+    counts = features.counts.clamp_min(0.0).sqrt()
+    counts = torch.where(counts > 0.0, counts - scaling.centre[:n], 0.0)
+    return torch.cat([counts, features.pooled - scaling.centre[n:]], dim=1) * scaling.inverse
+
+
+def fit_scaling(features: Features) -> Scaling:
+    """Centre and spread of training cases; the spread of a count that is mostly 0 is not taken for small."""
+    counts = features.counts.clamp_min(0.0).sqrt()
+    rare = (counts == 0.0).to(counts.dtype).mean(dim=0) ** 4
+    values = torch.cat([counts, features.pooled], dim=1)
+    centre, spread = values.mean(dim=0), values.std(dim=0, correction=0)
+    constant = spread <= 1e-6 * (1.0 + centre.abs())
+    spread[: len(rare)] += rare
+    return Scaling(centre, torch.where(constant, 0.0, 1.0 / spread.clamp_min(1e-12)))
+
+
+def lifted(z: Tensor) -> Tensor:
+    """(b, d) -> (b, d + 1), a 1 at the end: on the unit sphere, how sure a case is stays in its direction."""
+    return torch.cat([z, z.new_ones(len(z), 1)], dim=1)
+
+
+def make_bank(config: BankConfig, n_channels: int, n_timepoints: int, seed: int, *, large: bool) -> ConvolutionBank:
+    """The bank for series of this form; short series, which have few dilations, get more biases for each."""
+    n_dilations = 1 + max(0, int(math.log2(max(n_timepoints - 1, 8) / 8)))
+    n_biases = max(config.n_biases, -(-6 * config.n_biases // n_dilations))
+    n_groups = config.n_groups
+    if large:  # the cost of many cases grows with the square of the number of features
+        n_groups, n_biases = max(1, n_groups // 2), max(1, n_biases // 2)
+    return ConvolutionBank(n_channels, n_timepoints, n_groups=n_groups, n_biases=n_biases, seed=seed)

@@ -1,0 +1,124 @@
+"""fit_bank(): a bank's projection and prototypes in closed form, judged by leaving each case out."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pdftime.config import BankConfig
+from pdftime.data.batches import generator_for, seed_for, stratified_split
+from pdftime.model.bank import ConvolutionBank
+from pdftime.model.bank_network import BankNetwork, Scaling, fit_scaling, lifted, make_bank, scaled
+from pdftime.model.prototypes import FixedPrototypes
+from pdftime.training.allocation import (
+    Grouping,
+    allocate,
+    fit_left_out,
+    groups_of,
+    masses,
+    prototypes_for,
+    target_matrix,
+)
+from pdftime.training.loop import Examples
+from pdftime.training.ridge import DualRidge, PrimalRidge, Solution
+
+EXACT_CASES = 4000  # up to here everything is found from products of cases; beyond, from sums over features
+N_BIAS_CASES = 64
+STREAM_CASES = 512
+
+
+class BankFit(NamedTuple):
+    """A bank's network and what it is worth on cases that it has not seen."""
+
+    network: BankNetwork
+    rows: NDArray[np.int64]
+    """Training cases that were left out, each in its turn: all of them, or a sample of many."""
+    scores: Tensor
+    """(n, n_classes) their scores by prototypes that were found without them, double."""
+    metrics: dict[str, Any]
+
+
+@torch.no_grad()
+def fit_bank(examples: Examples, n_classes: int, config: BankConfig, seed: int) -> BankFit:
+    """The bank, its projection and its prototypes for these cases; the same seed gives the same."""
+    codes = examples.y.numpy()
+    large = len(codes) > EXACT_CASES
+    rows = np.arange(len(codes))
+    if large:
+        rows, _ = stratified_split(codes, 1.0 - EXACT_CASES / len(codes), seed=seed_for(seed, "sample"))
+    sample = examples.take(rows)
+    bank_seed = seed_for(seed, "bank")
+    bank = make_bank(config, examples.x.shape[1], examples.x.shape[2], bank_seed, large=large)
+    some = sample.take(np.random.default_rng(seed_for(seed, "bias cases")).permutation(len(rows))[:N_BIAS_CASES])
+    bank.fit_biases_(some.x, some.mask, generator_for(seed, "biases"))
+    raw = bank(sample.x, sample.mask)
+    scaling = fit_scaling(raw)
+    features = scaled(raw, scaling)
+    del raw
+    ridge = DualRidge(features, sample.weight)
+    strength = ridge.choose_(target_matrix(codes[rows], np.zeros_like(codes[rows]), np.ones(n_classes, np.int64)))
+    groups, groupings = allocate(
+        ridge, features[:, : bank.n_counts], codes[rows], sample.weight, config.max_prototypes, seed
+    )
+    counts = np.ones(n_classes, np.int64)
+    for grouping in groupings:
+        counts[grouping.code] = len(grouping.centres)
+    targets = target_matrix(codes[rows], groups, counts)
+    if large:
+        del ridge
+        solution, left_out = _streamed(examples, bank, scaling, groupings, counts, features, targets, sample.weight)
+    else:
+        solution, left_out = ridge.solve(targets), ridge.left_out(targets)
+    owner = prototypes_for(counts)[1]
+    mass = masses(targets, owner, sample.weight)
+    smoothing = min(1.0, n_classes / ((n_classes - 1) * (len(rows) + 2)))  # as in Platt scaling
+    fit = fit_left_out(left_out, counts, mass, sample.y, sample.weight, smoothing=smoothing)
+    head = _head(counts, mass, fit.temperature)
+    network = BankNetwork(bank, bank_seed, scaling, solution.projection, solution.offset, head).eval()
+    scores = head.double()(lifted(left_out))[-1]
+    head.float()
+    metrics = {
+        "strength": strength,
+        "n_features": features.shape[1],
+        "n_prototypes": counts.tolist(),
+        "left_out_accuracy": float((scores.argmax(dim=1) == sample.y).double().mean()),
+        "left_out_log_loss": float(torch.nn.functional.cross_entropy(scores, sample.y)),
+    }
+    return BankFit(network, rows, scores, metrics)
+
+
+def _streamed(
+    examples: Examples,
+    bank: ConvolutionBank,
+    scaling: Scaling,
+    groupings: list[Grouping],
+    counts: NDArray[np.int64],
+    features: Tensor,
+    targets: Tensor,
+    weight: Tensor,
+) -> tuple[Solution, Tensor]:
+    """The regression of all cases, whose features are made batch by batch; the sample's cases are left out in turn."""
+    total = float(examples.weight.double().sum())
+    ridge = PrimalRidge(features.shape[1], targets.shape[1], total, features.mean(dim=0))
+    for start in range(0, len(examples.y), STREAM_CASES):
+        batch = examples.take(slice(start, start + STREAM_CASES))
+        made = scaled(bank(batch.x, batch.mask), scaling)
+        codes = batch.y.numpy()
+        groups = groups_of(made[:, : bank.n_counts], codes, groupings)
+        ridge.add_(made, target_matrix(codes, groups, counts), batch.weight)
+    return ridge.choose_(features, targets, weight)
+
+
+def _head(counts: NDArray[np.int64], mass: Tensor, temperature: float) -> FixedPrototypes:
+    """The prototypes of each class side by side; a class with fewer than the most has places without mass."""
+    units, owner = prototypes_for(counts)
+    place = np.arange(len(owner)) - (counts.cumsum() - counts)[owner]
+    prototypes = torch.zeros(len(counts), int(counts.max()), units.shape[1])
+    shares = torch.zeros(len(counts), int(counts.max()))
+    prototypes[owner, place] = units
+    shares[owner, place] = mass.float()
+    return FixedPrototypes(prototypes, shares, torch.tensor(temperature))

@@ -1,0 +1,129 @@
+"""Ridge regression with exact leave-one-out predictions, by cases for few of them, by features for many."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+STRENGTHS = torch.logspace(-4.0, 2.0, 13, dtype=torch.float64)
+"""Shares of the mean eigenvalue that are tried."""
+BLOCK = 2048
+
+
+class Solution(NamedTuple):
+    """A linear map from features to targets."""
+
+    projection: Tensor
+    """(n_features, d)"""
+    offset: Tensor
+    """(d,)"""
+
+
+class DualRidge:
+    """Ridge regression of weighted cases through their (n, n) products; the intercept is not shrunk."""
+
+    def __init__(self, features: Tensor, weight: Tensor) -> None:
+        self.weight = weight.double() / weight.double().sum()
+        self.root = (self.weight * len(weight)).sqrt()
+        self.centre = (self.weight[None] @ features.double())[0].to(features.dtype)
+        self.rows = (features - self.centre) * self.root[:, None].to(features.dtype)
+        values, vectors = torch.linalg.eigh(_without(products(self.rows), self.weight.sqrt()))
+        there = values > 1e-9 * values[-1].clamp_min(1e-300)
+        self.values, self.vectors = values[there], vectors[:, there]
+        self.mean_value = max(float(self.values.sum()) / len(weight), 1e-300)
+        # what the vectors do not reach is reached by nothing but the intercept and the strength
+        self.unreached = (1.0 - self.vectors.square().sum(dim=1) - self.weight).clamp_min(0.0)
+        self.strength = self.mean_value
+
+    def choose_(self, targets: Tensor) -> float:
+        """Set the strength to that with the smallest squared leave-one-out error; returns its share."""
+        errors = []
+        for share in STRENGTHS:
+            self.strength = float(share) * self.mean_value
+            error = (targets - self.left_out(targets)).square().mean(dim=1)
+            errors.append(float((self.weight * error).sum()))
+        best = float(STRENGTHS[int(torch.tensor(errors).argmin())])
+        self.strength = best * self.mean_value
+        return best
+
+    def left_out(self, targets: Tensor) -> Tensor:
+        """(n, d) predictions of targets, each by a regression without its own case, in double precision."""
+        inverse = 1.0 / (self.values + self.strength)
+        own = (self.vectors.square() * inverse).sum(dim=1) + self.unreached / self.strength
+        error = self._dual(targets) / own.clamp_min(1e-300)[:, None] / self.root[:, None]
+        return targets - error
+
+    def solve(self, targets: Tensor) -> Solution:
+        projection = self.rows.T @ self._dual(targets).to(self.rows.dtype)
+        mean = self.weight[None] @ targets
+        return Solution(projection, mean[0].to(self.rows.dtype) - self.centre @ projection)
+
+    def _dual(self, targets: Tensor) -> Tensor:
+        centred = (targets - self.weight[None] @ targets) * self.root[:, None]
+        along = self.vectors.T @ centred
+        rest = (centred - self.vectors @ along) / self.strength
+        dual: Tensor = self.vectors @ (along / (self.values + self.strength)[:, None]) + rest
+        return dual
+
+
+class PrimalRidge:
+    """The same regression through (p, p) sums that add up batch by batch, for any number of cases."""
+
+    def __init__(self, n_features: int, n_targets: int, weight_sum: float, centre: Tensor) -> None:
+        """`centre` (p,) is near the mean of the features, so that sums about it lose nothing."""
+        self.weight_sum, self.centre = weight_sum, centre
+        self.n_cases = 0
+        self.squares = torch.zeros(n_features, n_features, dtype=torch.float64)
+        self.cross = torch.zeros(n_features, n_targets, dtype=torch.float64)
+        self.sums, self.target_sums = torch.zeros(n_features).double(), torch.zeros(n_targets).double()
+
+    def add_(self, features: Tensor, targets: Tensor, weight: Tensor) -> None:
+        """Take in a batch of (b, p) features and (b, d) targets; the weights of all batches sum to `weight_sum`."""
+        share = weight.double() / self.weight_sum
+        rows = features - self.centre
+        weighted = rows * share[:, None].to(rows.dtype)
+        self.squares += (weighted.T @ rows).double()
+        self.cross += weighted.double().T @ targets
+        self.sums += weighted.double().sum(dim=0)
+        self.target_sums += share @ targets
+        self.n_cases += len(rows)
+
+    def choose_(self, features: Tensor, targets: Tensor, weight: Tensor) -> tuple[Solution, Tensor]:
+        """The solution whose strength suits some of the cases best when each is left out, and those predictions."""
+        squares = (self.squares - self.sums[:, None] * self.sums) * self.n_cases
+        cross = (self.cross - self.sums[:, None] * self.target_sums) * self.n_cases
+        mean_value = float(squares.diagonal().sum()) / min(self.n_cases, len(squares))
+        rows = (features - self.centre).double() - self.sums
+        share = weight.double() / self.weight_sum
+        best: tuple[float, Solution, Tensor] | None = None
+        for strength in STRENGTHS[::2]:
+            system = squares.clone()
+            system.diagonal().add_(float(strength) * mean_value)
+            factor = torch.linalg.cholesky(system)
+            projection = torch.cholesky_solve(cross, factor)
+            along = torch.linalg.solve_triangular(factor, rows.T, upper=False)
+            own = share * self.n_cases * along.square().sum(dim=0) + share
+            error = (targets - rows @ projection - self.target_sums) / (1.0 - own).clamp_min(1e-9)[:, None]
+            size = float((share * error.square().mean(dim=1)).sum())
+            if best is None or size < best[0]:
+                offset = self.target_sums - (self.centre.double() + self.sums) @ projection
+                best = size, Solution(projection.float(), offset.float()), targets - error
+        assert best is not None
+        return best[1:]
+
+
+def _without(matrix: Tensor, unit: Tensor) -> Tensor:
+    """The symmetric matrix with nothing left of it along a unit vector, which rounding would leave there."""
+    along = matrix @ unit
+    return matrix - unit[:, None] * along - along[:, None] * unit + unit[:, None] * unit * (unit @ along)
+
+
+def products(rows: Tensor) -> Tensor:
+    """(n, p) -> (n, n) products of rows, added up in double precision."""
+    total = torch.zeros(len(rows), len(rows), dtype=torch.float64)
+    for start in range(0, rows.shape[1], BLOCK):
+        block = rows[:, start : start + BLOCK]
+        total += block @ block.T
+    return total
