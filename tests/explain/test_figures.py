@@ -21,6 +21,7 @@ from matplotlib.text import Text
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
+from pdftime.data.times import time_axis_of
 from pdftime.errors import ConfigError, DataError, PDFTimeError
 from pdftime.explain.explanation import (
     AttributionMap,
@@ -310,6 +311,39 @@ def test_figures_of_a_case_are_readable(n_channels: int, length: int, missing: b
     assert_readable(draw_spectrum(explanation, width=width))
     maps = [explanation.where] * (2 if missing else 0)
     assert_readable(draw_matches(explanation, training, maps=maps, stretch=length > 24, width=width))
+
+
+STAMPS = {
+    "numbers": (0.0, 0.02),
+    "on one day": (np.datetime64("2024-05-01T08:00:00"), np.timedelta64(10, "s")),
+    "days": (np.datetime64("2024-05-01"), np.timedelta64(1, "D")),
+    "long texts": (np.datetime64("2024-05-01T08:00:00.125"), np.timedelta64(7_654_321, "ms")),
+}
+
+
+@pytest.mark.parametrize("kind", list(STAMPS))
+@pytest.mark.parametrize(("n_channels", "length", "missing", "width"), [SHAPES[place] for place in (0, 3, 4)])
+def test_time_stamps_mark_the_axis_and_are_readable(
+    n_channels: int, length: int, missing: bool, width: float, kind: str
+) -> None:
+    start, step = STAMPS[kind]
+    stamped = replace(made_explanation(n_channels, length, missing=missing), times=start + np.arange(length) * step)
+    assert stamped.times is not None
+    axis = time_axis_of(stamped.times)
+    training = made_training(n_channels, length, unequal=missing)
+    for figure in (
+        draw_series(stamped, width=width),
+        draw_heat_map(stamped, width=width),
+        draw_matches(stamped, training, stretch=False, width=width),
+    ):
+        assert_readable(figure)
+        named = [axes for axes in figure.axes if axes.get_xlabel().startswith(axis.name)]
+        assert named
+        assert "time point" not in [axes.get_xlabel() for axes in figure.axes]
+        for axes in named:
+            for tick in axes.xaxis.get_major_ticks():
+                if 0 <= tick.get_loc() < length:
+                    assert tick.label1.get_text() == axis.texts[round(tick.get_loc())].replace(" ", "\n")
 
 
 MODELS = [

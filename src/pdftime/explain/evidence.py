@@ -141,6 +141,7 @@ class _Batch:
             channel_names=names,
             warnings=(),
             source=Source(model, self.cases.take([row]), target, contrast),
+            times=self.cases.times_of(row),
         )
         return replace(explanation, warnings=caveats_of(explanation))
 

@@ -82,11 +82,11 @@ def draw_matches(
             draw_line(axes, query, INK, linewidth=0.7)
             mark_missing(axes, explanation.missing[channel])
             axes.set_ylim(*y)
-            time_axis(axes, longest, label=last, n_ticks=4)
+            time_axis(axes, longest, label=last, n_ticks=4, times=explanation.times)
             value_axis(axes)
             if last and n_channels > 1:
                 name = short(explanation.channel_names[channel], room_for(width / len(channels) - 0.6))
-                axes.set_xlabel(f"time point\n{name}")
+                axes.set_xlabel(f"{axes.get_xlabel()}\n{name}")
     figure.supylabel("value")
     legend_below(figure, _legend(explanation, pairs))
     return figure
