@@ -282,6 +282,11 @@ def test_maps_and_checks_cost_a_bounded_number_of_network_passes(
     (each,) = explain(model, cases)
     assert 40 < passes <= 75
     passes = 0
+    with monkeypatch.context() as never_complete:
+        never_complete.setattr("pdftime.explain.gradients.COMPLETE", 0.0)
+        explain(model, cases)
+    assert passes <= 75 + 2 * 45 + 4 * 45
+    passes = 0
     each.check()
     assert 40 < passes <= 80
     passes = 0
