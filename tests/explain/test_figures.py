@@ -58,7 +58,7 @@ from pdftime.explain.figures import (
     profiles_of,
     save_figure,
 )
-from pdftime.explain.figures.matches import bars_of
+from pdftime.explain.figures.matches import bars_of, top_matches
 from pdftime.explain.figures.stability import Stability
 from pdftime.explain.figures.traces import runs, telling_channels, thinned
 from pdftime.explain.gallery import Evolution, GalleryEntry, LevelView, ModelExplanation
@@ -470,6 +470,18 @@ def test_matches_lay_the_series_over_its_neighbours() -> None:
         np.testing.assert_array_equal(query, explanation.series[0])
     colours = [axes.lines[0].get_color() for axes in panels]
     assert colours[0] == colours[1] == colours[2] != colours[3]
+
+
+def test_matches_are_different_and_alive() -> None:
+    explanation = made_explanation(k=4)
+    first, second, third, fourth = explanation.target.deciding
+    twin = replace(second, neighbours=first.neighbours)
+    sheet = replace(explanation.target, matches=(first, twin, replace(third, usage=0.0), fourth))
+    shown = top_matches(replace(explanation, target=sheet), 3)
+    assert shown == [first, fourth, explanation.contrast.best_match]
+    unused = tuple(replace(match, usage=0.0) for match in explanation.target.deciding)
+    all_dead = replace(explanation, target=replace(explanation.target, matches=unused))
+    assert top_matches(all_dead, 2)[:2] == list(unused[:2])
 
 
 def test_a_neighbour_of_another_length_is_stretched_or_left_as_it_is() -> None:

@@ -93,9 +93,16 @@ def draw_matches(
 
 
 def top_matches(explanation: Explanation, n_prototypes: int) -> list[PrototypeMatch]:
-    """The target's deciding prototypes with the largest contributions, then the best one of the contrast."""
-    best = explanation.contrast.best_match
-    return [*explanation.target.deciding[:n_prototypes], *([] if best is None else [best])]
+    """The target's deciding prototypes with the largest contributions, then the best one of the contrast.
+
+    Of prototypes behind which one and the same training series stands only the first is taken, for the picture would
+    be the same; those that no training series is nearest to only where there are no others.
+    """
+    deciding, best = explanation.target.deciding, explanation.contrast.best_match
+    alive = [match for match in deciding if match.usage != 0.0] or deciding
+    behind = {match.neighbours[0].index if match.neighbours else match: match for match in reversed(alive)}
+    different = [match for match in alive if match in behind.values()]
+    return [*different[:n_prototypes], *([] if best is None else [best])]
 
 
 class Bar(NamedTuple):
