@@ -68,6 +68,18 @@ def test_explain_begins_with_the_first_cases(here: Path) -> None:
     assert "Case 0\n" in said  # no label is known
 
 
+def test_explain_names_the_time_stamps_of_the_file(here: Path) -> None:
+    cases = read_series("new.csv")
+    times = np.datetime64("2024-05-01T08:00:00") + 45 * np.arange(cases.n_timepoints)
+    write_series(check_series(cases, times=times), "stamped.csv")
+    told = invoke("explain", "m.pdftime", "stamped.csv", "--case", "1").stdout
+    (explanation,) = load("m.pdftime").explain(read_series("stamped.csv").take([1]))
+    span = explanation.span_of(explanation.where.segments[0])
+    assert span is not None
+    assert span.startswith("2024-05-01 08:")
+    assert f"({span})" in " ".join(told.split())
+
+
 def test_explain_puts_explanations_to_the_test(here: Path) -> None:
     said = invoke("explain", "m.pdftime", "new.csv", "--case", "1", "--check").stdout
     checks = load("m.pdftime").explain(read_series("new.csv").take([1]))[0].check()

@@ -367,8 +367,7 @@ def _only(cases: SeriesSet, rows: NDArray[np.int64]) -> SeriesSet:
     """The cases that count, as if there had been no others: the longest of them sets the length."""
     if len(rows) == len(cases):
         return cases
-    kept = cases.take(rows)
-    return replace(kept, X=kept.X[:, :, : kept.lengths.max()])
+    return cases.take(rows).cut()
 
 
 def _renumbered(model: FittedModel, rows: NDArray[np.int64]) -> FittedModel:

@@ -198,7 +198,7 @@ def find_exemplars(model: FittedModel, cases: SeriesSet, codes: NDArray[np.int64
     ]
     chosen = cases.take(index)
     X = chosen.X.astype(np.float32 if np.result_type(chosen.X, np.float32) == np.float32 else np.float64)
-    return Exemplars(replace(chosen, X=X, y=codes[index]), index, nearest, company)
+    return Exemplars(replace(chosen, X=X, y=codes[index], times=None), index, nearest, company)
 
 
 def _nearest(cosine: NDArray[np.float32], codes: NDArray[np.int64]) -> Nearest:

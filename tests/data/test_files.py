@@ -178,6 +178,54 @@ def test_channel_names_come_back_where_the_format_has_a_place_for_them(
     assert there_and_back(cases, tmp_path / f"x{suffix}", options).channel_names == ("left__hand", "right")
 
 
+KEEPS_TIMES = (".ts", ".csv", ".parquet", ".npz")
+STAMPS = {
+    "numbers": [np.array([0.1, 0.25, 3.0, 4.0, 1e9]), np.array([-2.0, 0.0, 1e-9])],
+    "seconds": [np.datetime64("2024-02-28T23:59:58") + np.arange(n) for n in (5, 3)],
+    "nanoseconds": [np.datetime64("2024-02-28T23:59:59.999999998") + np.arange(n) for n in (5, 3)],
+}
+
+
+@pytest.mark.parametrize("kind", list(STAMPS))
+@every_form
+def test_time_stamps_come_back_where_the_format_has_a_place_for_them(
+    tmp_path: Path, suffix: str, options: dict[str, Any], kind: str
+) -> None:
+    cases = check_series(a_set(1, (5, 3), ("up", "down")), times=STAMPS[kind])
+    found = there_and_back(cases, tmp_path / f"x{suffix}", options)
+    assert_same_series(found, cases)
+    if base(suffix) in KEEPS_TIMES:
+        assert found.times is not None
+        assert cases.times is not None
+        assert np.array_equal(found.times, cases.times, equal_nan=True)
+    else:
+        assert found.times is None
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_wide_table_is_written_where_it_is_asked_for_without_time_stamps(tmp_path: Path, suffix: str) -> None:
+    cases = check_series(a_set(), times=[0.5, 1.0, 2.0, 4.0, 8.0])
+    found = there_and_back(cases, tmp_path / f"x{suffix}", {"form": "wide"})
+    assert_same_series(found, cases)
+    assert found.times is None
+
+
+@pytest.mark.parametrize("suffix", [".ts", ".npz"])
+def test_time_stamps_that_cannot_be_are_refused_by_file(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x{suffix}"
+    for times, sentence in (
+        ([3.0, 2.0], "do not increase: 3 at time point 0, then 2"),
+        ([0.0, np.nan], "hold nan at time point 1|time stamp 2 is missing"),
+    ):
+        if suffix == ".npz":
+            np.savez(path, X=np.ones((1, 1, 2)), times=np.array([times]))
+        else:
+            pairs = ",".join(f"({time},1)" for time in times)
+            path.write_text(f"@univariate true\n@timeStamps true\n@classLabel false\n@data\n{pairs}\n")
+        with pytest.raises(SeriesFileError, match=rf"x\{suffix}.*({sentence})"):
+            read_series(path)
+
+
 @every_form
 def test_the_same_series_make_the_same_bytes(tmp_path: Path, suffix: str, options: dict[str, Any]) -> None:
     contents = set()

@@ -52,13 +52,38 @@ def test_columns_may_have_other_names(tmp_path: Path) -> None:
     assert cases.y.tolist() == ["a"]
 
 
-@pytest.mark.parametrize("times", [["2024-01-01", "2024-01-02"], ["10:00:00", "10:00:01"], ["-0.5", "1e3"]])
-def test_times_are_anything_with_an_order(tmp_path: Path, times: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        (["2024-01-01", "2024-01-02"], ["2024-01-01T00:00:00", "2024-01-02T00:00:00"]),
+        (["2024-01-01 10:00:00", "2024-01-01 10:00:00.5"], ["2024-01-01T10:00:00.000", "2024-01-01T10:00:00.500"]),
+        (["10:00:00", "10:00:01"], [36000.0, 36001.0]),
+        (["-0.5", "1e3"], [-0.5, 1000.0]),
+        (["1", "2"], [1.0, 2.0]),
+    ],
+)
+def test_times_are_kept_and_must_be_in_order(tmp_path: Path, times: list[str], expected: list[Any]) -> None:
     rows = "".join(f"1,{time},{index}\n" for index, time in enumerate(times))
-    assert read(tmp_path, "case,time,x\n" + rows).X.tolist() == [[[0, 1]]]
+    cases = read(tmp_path, "case,time,x\n" + rows)
+    assert cases.X.tolist() == [[[0, 1]]]
+    assert cases.times is not None
+    stamps = np.array(expected, None if isinstance(expected[0], float) else "datetime64")
+    assert (cases.times[0] == stamps).all()
     backwards = "".join(f"1,{time},0\n" for time in reversed(times))
     with pytest.raises(SeriesFileError, match="sort the rows of a case by time"):
         read(tmp_path, "case,time,x\n" + backwards)
+
+
+def test_times_that_only_count_from_0_are_no_time_stamps(tmp_path: Path) -> None:
+    assert read(tmp_path, "case,time,x\na,0,5\na,1,6\nb,0,7\n").times is None
+
+
+def test_spans_of_time_are_read_as_seconds(tmp_path: Path) -> None:
+    spans = pa.array(np.array([0, 1500], "timedelta64[ms]"))
+    pq.write_table(pa.table({"case": [1, 1], "time": spans, "x": [1.0, 2.0]}), tmp_path / "x.parquet")
+    cases = read_series(tmp_path / "x.parquet")
+    assert cases.times is not None
+    assert cases.times.tolist() == [[0.0, 1.5]]
 
 
 def test_case_names_are_compared_as_written(tmp_path: Path) -> None:

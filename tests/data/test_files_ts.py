@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,6 +52,23 @@ def test_missing_values_at_the_end_of_a_line_belong_to_the_series(tmp_path: Path
     assert cases.has_missing
 
 
+@pytest.mark.parametrize(
+    ("line", "times"),
+    [
+        ("(0,1.5),(2.5, ?) : (0,3),(2.5,4):a", [0.0, 2.5]),
+        (
+            "(2024-01-01 10:00:00,1.5),(2024-01-01 10:00:30,?):(2024-01-01 10:00:00,3),(2024-01-01 10:00:30,4):a",
+            ["2024-01-01T10:00:00", "2024-01-01T10:00:30"],
+        ),
+    ],
+)
+def test_time_stamps_stand_before_their_values(tmp_path: Path, line: str, times: list[Any]) -> None:
+    cases = read(tmp_path, f"{BIVARIATE}@timeStamps true\n@data\n{line}\n")
+    assert np.array_equal(cases.X, [[[1.5, np.nan], [3, 4]]], equal_nan=True)
+    assert cases.times is not None
+    assert cases.times[0].astype(type(times[0])).tolist() == times
+
+
 def test_a_name_is_taken_from_the_file_if_the_header_has_none(tmp_path: Path) -> None:
     assert read(tmp_path, f"{UNIVARIATE}@data\n1:a\n").name == "x"
 
@@ -62,7 +80,11 @@ def test_a_name_is_taken_from_the_file_if_the_header_has_none(tmp_path: Path) ->
         (UNIVARIATE, 2, "without a line '@data'"),
         ("", 1, "without a line '@data'"),
         ("# only this\n", 1, "without a line '@data'"),
-        ("@timeStamps true\n@data\n", 1, "time stamps are not supported"),
+        (f"{UNIVARIATE}@timeStamps true\n@data\n1,2:a\n", 5, "every value with its time stamp"),
+        (f"{UNIVARIATE}@timeStamps true\n@data\n(0,1),(1,2:a\n", 5, "every value with its time stamp"),
+        (f"{UNIVARIATE}@timeStamps true\n@data\n(soon,1):a\n", 5, "time stamp 1 is 'soon'"),
+        (f"{UNIVARIATE}@timeStamps true\n@data\n(2020-02-31,1):a\n", 5, "no date"),
+        (f"{BIVARIATE}@timeStamps true\n@data\n(0,1),(1,2):(0,1),(2,2):a\n", 6, "dimension 2 has other time stamps"),
         ("@targetlabel true\n@data\n1:2\n", 1, "regression"),
         ("@univariate perhaps\n", 1, "'perhaps'; expected true or false"),
         ("@univariate\n", 1, "expected true or false"),
@@ -84,8 +106,8 @@ def test_a_name_is_taken_from_the_file_if_the_header_has_none(tmp_path: Path) ->
         (f"{UNIVARIATE}@equalLength true\n@data\n1,2,3:a\n1,2:a\n", 6, "2 values; expected 3"),
         (f"{UNIVARIATE}@missing false\n@data\n1,2:a\n1,?:a\n", 6, "value 2 of dimension 1 is missing"),
         (f"{UNIVARIATE}@missing false\n@data\n1,nan:a\n", 5, "is missing"),
-        (f"{UNIVARIATE}@data\n(0,1.2),(1,1.3):a\n", 4, "time stamps"),
-        (f"{UNIVARIATE}@data\n(2020-01-01 00:00:00,1.2):a\n", 4, "time stamps"),
+        (f"{UNIVARIATE}@data\n(0,1.2),(1,1.3):a\n", 4, "must say '@timeStamps true'"),
+        (f"{UNIVARIATE}@data\n(2020-01-01 00:00:00,1.2):a\n", 4, "must say '@timeStamps true'"),
         (f"{UNIVARIATE}@data\n1,two:a\n", 4, "value 2 is 'two'; expected a number"),
         (f"{UNIVARIATE}@data\n1,,3:a\n", 4, "value 2 is ''"),
         (f"{UNIVARIATE}@data\n1,2,:a\n", 4, "value 3 is ''"),

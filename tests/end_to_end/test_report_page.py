@@ -340,6 +340,29 @@ def test_any_number_of_channels_fits_any_screen(tmp_path: Path, open_page: Any, 
     assert over == []
 
 
+@pytest.mark.parametrize("width", [360, 1200])
+def test_time_stamps_mark_every_axis(tmp_path: Path, open_page: Any, width: int) -> None:
+    problem = make_problem("channels", n_cases=30, n_timepoints=60, n_fresh=4, n_channels=3)
+    fresh = check_series(problem.fresh, times=np.datetime64("2024-05-01T08:00:00") + 45 * np.arange(60))
+    report = _write(tmp_path, problem.train, fresh, [0])
+    page = open_page(report.path, viewport={"width": width, "height": 900})
+    assert page.inner_text("#verdict .summary") == report.explanations[0].summary()
+    assert "(2024-05-01 08:" in page.inner_text("#verdict .summary")
+    largest = report.explanations[0].where.segments[0]
+    assert report.explanations[0].span_of(largest) in page.inner_text("#where .body")
+    assert page.inner_text("#where .span >> nth=0") == "Time points 0 to 59 of 60 (08:00 to 08:44:15)"
+    marked = page.eval_on_selector_all(
+        "svg.drawing",
+        "all => all.filter(one => one.textContent.includes('time on 2024-05-01')).map(one => one.textContent)",
+    )
+    assert len(marked) >= 3
+    assert all("08:15" in text or "08:00" in text for text in marked)
+    page.focus("#where .timeline")
+    page.keyboard.press("+")
+    assert page.inner_text("#where .span >> nth=0") == "Time points 15 to 44 of 60 (08:11:15 to 08:33)"
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_it_prints(written: Written, open_page: Any) -> None:
     page = open_page(written.path, color_scheme="dark")
     pdf = page.pdf(format="A4")

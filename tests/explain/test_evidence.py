@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from small_models import CLASSES, LENGTHS, bumps, fitted, span_of
+from small_models import CLASSES, LENGTHS, TINY, bumps, fitted, span_of
 
 from pdftime import PDFTimeClassifier
 from pdftime.data.series import check_series
@@ -198,6 +199,31 @@ def test_missing_values_are_marked_and_names_and_lengths_come_back(models: dict[
     assert nameless.channel_names == ("idle", "busy")
 
 
+@pytest.mark.parametrize("kind", list(LENGTHS))
+def test_time_stamps_come_back_and_change_nothing_else(models: dict[str, FittedModel], kind: str) -> None:
+    cases, _ = bumps(4, LENGTHS[kind], seed=1)
+    stamps = [np.cumsum(np.arange(1.0, length + 1)) for length in cases.lengths]
+    stamped = check_series(cases, times=stamps)
+    for own, each, plain in zip(stamps, explain(models[kind], stamped), explain(models[kind], cases), strict=True):
+        assert plain.times is None
+        np.testing.assert_array_equal(each.times, own)
+        np.testing.assert_array_equal(each.input_map, plain.input_map)
+        np.testing.assert_array_equal(each.source.case.times_of(0), own)
+
+
+def test_training_series_may_have_time_stamps(tmp_path: Path) -> None:
+    cases, codes = bumps(12, (24, 24))
+    weight = np.r_[0.0, np.ones(11)]
+    found = []
+    for times in (None, np.arange(24) * 0.5):
+        model = PDFTimeClassifier(settings=TINY | {"max_epochs": 2}).fit(
+            check_series(cases, times=times), codes, weight
+        )
+        model.save(tmp_path / "x.pdftime")
+        found.append(PDFTimeClassifier.load(tmp_path / "x.pdftime").predict_proba(cases))
+    np.testing.assert_array_equal(*found)
+
+
 @EACH_KIND
 def test_tokens_lie_on_the_axis_of_the_series(models: dict[str, FittedModel], kind: str) -> None:
     for each in explain(models[kind], bumps(8, LENGTHS[kind], seed=2)[0]):
@@ -255,6 +281,11 @@ def test_maps_and_checks_cost_a_bounded_number_of_network_passes(
     monkeypatch.setattr(type(model.members[0].network), "forward", counted)
     (each,) = explain(model, cases)
     assert 40 < passes <= 75
+    passes = 0
+    with monkeypatch.context() as never_complete:
+        never_complete.setattr("pdftime.explain.gradients.COMPLETE", 0.0)
+        explain(model, cases)
+    assert passes <= 75 + 2 * 45 + 4 * 45
     passes = 0
     each.check()
     assert 40 < passes <= 80

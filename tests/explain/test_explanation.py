@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from small_models import LENGTHS, bumps
 
 from pdftime import PDFTimeClassifier
 from pdftime.data.series import check_series
+from pdftime.data.times import span_text, time_text
 from pdftime.explain.evidence import explain
 from pdftime.explain.explanation import Check, plain
 from pdftime.fitted import FittedModel
@@ -51,6 +53,28 @@ def test_an_explanation_is_ready_for_json(models: dict[str, FittedModel], kind: 
     assert "source" not in state
     assert [check["passed"] for check in state["checks"]["checks"]] == [c.passed for c in each.check().checks]
     assert "checks" not in each.to_dict()
+
+
+@pytest.mark.parametrize("first", [0.5, np.datetime64("2024-05-01T12:00:00")])
+def test_spans_are_said_in_time_stamps(models: dict[str, FittedModel], first: Any) -> None:
+    cases, _ = bumps(2, (24, 24), seed=1)
+    for each in explain(models["equal"], check_series(cases, times=first + np.arange(24))):
+        assert each.times is not None
+        largest = each.where.segments[0]
+        words = span_text(each.times[largest.start], each.times[largest.end])
+        assert each.span_of(largest) == words
+        assert f"between time points {largest.start} and {largest.end} ({words}) of busy." in each.summary()
+        state = json.loads(each.to_json())
+        texts = [time_text(time) for time in each.times]
+        assert state["times"] == (texts if each.times.dtype.kind == "M" else each.times.tolist())
+        for name in ("where", "why_not"):
+            for segment in state[name]["segments"]:
+                assert segment["start_time"] == state["times"][segment["start"]]
+                assert segment["end_time"] == state["times"][segment["end"]]
+    (plain,) = explain(models["equal"], cases.take([0]))
+    assert plain.span_of(plain.where.segments[0]) is None
+    assert plain.to_dict()["times"] is None
+    assert "start_time" not in plain.to_dict()["where"]["segments"][0]
 
 
 def test_labels_of_every_kind_become_text_or_numbers() -> None:

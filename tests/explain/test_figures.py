@@ -21,6 +21,7 @@ from matplotlib.text import Text
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
+from pdftime.data.times import time_axis_of
 from pdftime.errors import ConfigError, DataError, PDFTimeError
 from pdftime.explain.explanation import (
     AttributionMap,
@@ -57,7 +58,7 @@ from pdftime.explain.figures import (
     profiles_of,
     save_figure,
 )
-from pdftime.explain.figures.matches import bars_of
+from pdftime.explain.figures.matches import bars_of, top_matches
 from pdftime.explain.figures.stability import Stability
 from pdftime.explain.figures.traces import runs, telling_channels, thinned
 from pdftime.explain.gallery import Evolution, GalleryEntry, LevelView, ModelExplanation
@@ -312,6 +313,39 @@ def test_figures_of_a_case_are_readable(n_channels: int, length: int, missing: b
     assert_readable(draw_matches(explanation, training, maps=maps, stretch=length > 24, width=width))
 
 
+STAMPS = {
+    "numbers": (0.0, 0.02),
+    "on one day": (np.datetime64("2024-05-01T08:00:00"), np.timedelta64(10, "s")),
+    "days": (np.datetime64("2024-05-01"), np.timedelta64(1, "D")),
+    "long texts": (np.datetime64("2024-05-01T08:00:00.125"), np.timedelta64(7_654_321, "ms")),
+}
+
+
+@pytest.mark.parametrize("kind", list(STAMPS))
+@pytest.mark.parametrize(("n_channels", "length", "missing", "width"), [SHAPES[place] for place in (0, 3, 4)])
+def test_time_stamps_mark_the_axis_and_are_readable(
+    n_channels: int, length: int, missing: bool, width: float, kind: str
+) -> None:
+    start, step = STAMPS[kind]
+    stamped = replace(made_explanation(n_channels, length, missing=missing), times=start + np.arange(length) * step)
+    assert stamped.times is not None
+    axis = time_axis_of(stamped.times)
+    training = made_training(n_channels, length, unequal=missing)
+    for figure in (
+        draw_series(stamped, width=width),
+        draw_heat_map(stamped, width=width),
+        draw_matches(stamped, training, stretch=False, width=width),
+    ):
+        assert_readable(figure)
+        named = [axes for axes in figure.axes if axes.get_xlabel().startswith(axis.name)]
+        assert named
+        assert "time point" not in [axes.get_xlabel() for axes in figure.axes]
+        for axes in named:
+            for tick in axes.xaxis.get_major_ticks():
+                if 0 <= tick.get_loc() < length:
+                    assert tick.label1.get_text() == axis.texts[round(tick.get_loc())].replace(" ", "\n")
+
+
 MODELS = [
     pytest.param(1, 1, 1, COLUMN, id="1 class"),
     pytest.param(3, 5, 6, COLUMN, id="3 classes, 6 channels"),
@@ -436,6 +470,18 @@ def test_matches_lay_the_series_over_its_neighbours() -> None:
         np.testing.assert_array_equal(query, explanation.series[0])
     colours = [axes.lines[0].get_color() for axes in panels]
     assert colours[0] == colours[1] == colours[2] != colours[3]
+
+
+def test_matches_are_different_and_alive() -> None:
+    explanation = made_explanation(k=4)
+    first, second, third, fourth = explanation.target.deciding
+    twin = replace(second, neighbours=first.neighbours)
+    sheet = replace(explanation.target, matches=(first, twin, replace(third, usage=0.0), fourth))
+    shown = top_matches(replace(explanation, target=sheet), 3)
+    assert shown == [first, fourth, explanation.contrast.best_match]
+    unused = tuple(replace(match, usage=0.0) for match in explanation.target.deciding)
+    all_dead = replace(explanation, target=replace(explanation.target, matches=unused))
+    assert top_matches(all_dead, 2)[:2] == list(unused[:2])
 
 
 def test_a_neighbour_of_another_length_is_stretched_or_left_as_it_is() -> None:

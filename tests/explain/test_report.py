@@ -136,6 +136,23 @@ def test_the_model_is_measured_on_all_labelled_cases(model: PDFTimeClassifier, p
     assert view["accuracy"] == pytest.approx(model.score(problem.fresh, problem.fresh.y), rel=1e-5)
 
 
+def test_time_stamps_are_on_the_page(model: PDFTimeClassifier, problem: Any, written: Path, tmp_path: Path) -> None:
+    assert all(case["times"] is None for case in content_of(written)["cases"])
+    stamps = np.datetime64("2024-05-01T08:00:00") + 45 * np.arange(60)
+    cases = check_series(problem.fresh, times=stamps)
+    model.report(cases, path=tmp_path / "report.html", chosen=[2])
+    (case,) = content_of(tmp_path / "report.html")["cases"]
+    (explanation,) = model.explain(cases.take([2]))
+    assert case["times"]["name"] == "time on 2024-05-01"
+    assert case["times"]["every"] == 1
+    assert case["times"]["texts"][:3] == ["08:00", "08:00:45", "08:01:30"]
+    assert len(case["times"]["texts"]) == 60
+    assert case["summary"] == explanation.summary()
+    for name in ("where", "why_not"):
+        found = [segment[5] for segment in case[name]["segments"]]
+        assert found == [explanation.span_of(each) for each in getattr(explanation, name).segments[: len(found)]]
+
+
 # Nothing from outside, nothing from data as markup
 
 
@@ -272,6 +289,7 @@ def test_fifty_cases_of_any_size_take_at_most_five_megabytes(
         channel_names=names,
         where=enlarged(explanation.where),
         why_not=enlarged(explanation.why_not),
+        times=np.datetime64("2024-05-01T08:00:00.125") + 7_654_321 * np.arange(length),
     )
     monkeypatch.setattr(type(explanation), "check", lambda _: explanation._checks)
     overview: ModelExplanation = replace(report_module.explain_model(model.model_), channel_names=names)

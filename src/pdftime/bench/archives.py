@@ -94,14 +94,14 @@ class Split:
         if self.resample == 0:
             return self.dataset.train()
         pool, rows, _ = self._drawn()
-        return _cut(pool.take(rows))
+        return pool.take(rows).cut()
 
     def test(self) -> SeriesSet:
         """The series of the test part, without labels."""
         if self.resample == 0:
             return self.dataset.test()
         pool, _, rows = self._drawn()
-        return replace(_cut(pool.take(rows)), y=None)
+        return replace(pool.take(rows).cut(), y=None)
 
     def test_labels(self) -> NDArray[Any]:
         """The labels of the test part; for whoever scores predictions that are already made."""
@@ -253,9 +253,5 @@ def _pooled(train: SeriesSet, test: SeriesSet) -> SeriesSet:
         parts.append(np.pad(X, ((0, 0), (0, 0), (0, longest - part.n_timepoints)), constant_values=np.nan))
     labels = [*train.y.tolist(), *test.y.tolist()]  # type: ignore[union-attr]
     y = np.array(labels) if len({type(label) for label in labels}) == 1 else np.array(labels, object)
-    return replace(train, X=np.concatenate(parts), lengths=np.concatenate([train.lengths, test.lengths]), y=y)
-
-
-def _cut(cases: SeriesSet) -> SeriesSet:
-    """The cases in an array as long as the longest of them."""
-    return replace(cases, X=cases.X[:, :, : cases.lengths.max()])
+    lengths = np.concatenate([train.lengths, test.lengths])
+    return replace(train, X=np.concatenate(parts), lengths=lengths, y=y, times=None)

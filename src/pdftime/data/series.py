@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdftime.data.labels import check_labels
+from pdftime.data.times import check_times
 from pdftime.errors import DataError, DataTypeError
 
 CHUNK_CELLS = 4_000_000  # cells looked at together, so that checks of a memory-mapped array stay small
@@ -33,6 +34,8 @@ class SeriesSet:
     """One name per channel."""
     name: str = ""
     """What the set is called, for people."""
+    times: NDArray[Any] | None = None
+    """(n_cases, n_timepoints) time stamps, float64 or datetime64, increasing; NaN or NaT behind a series' end."""
 
     @property
     def n_cases(self) -> int:
@@ -68,14 +71,24 @@ class SeriesSet:
         view: NDArray[Any] = self.X[index, :, : self.lengths[index]]
         return view
 
+    def times_of(self, index: int) -> NDArray[Any] | None:
+        """The time stamps of one series, (its own length,); None where there are none."""
+        return None if self.times is None else self.times[index, : self.lengths[index]]
+
     def take(self, indices: Any) -> SeriesSet:
-        """The cases at these positions (an index array, boolean mask or slice), labels along."""
+        """The cases at these positions (an index array, boolean mask or slice), labels and time stamps along."""
         return replace(
             self,
             X=self.X[indices],
             lengths=self.lengths[indices],
             y=None if self.y is None else self.y[indices],
+            times=None if self.times is None else self.times[indices],
         )
+
+    def cut(self) -> SeriesSet:
+        """The cases in an array as long as the longest of them."""
+        longest = int(self.lengths.max())
+        return replace(self, X=self.X[:, :, :longest], times=None if self.times is None else self.times[:, :longest])
 
     def chunks(self, cells: int = CHUNK_CELLS) -> Iterator[SeriesSet]:
         """The set in consecutive parts of about `cells` values each; views where X is an array."""
@@ -91,11 +104,14 @@ def check_series(
     lengths: Any = None,
     channel_names: Sequence[str] | None = None,
     name: str = "",
+    times: Any = None,
 ) -> SeriesSet:
     """Whatever a caller holds as series (and labels), checked once and named; no copy of a numeric array.
 
     A tail that is NaN in every channel lies behind the end of its series, unless `lengths` says otherwise;
-    any other NaN is a missing value. A SeriesSet keeps its lengths, labels and names where none are given.
+    any other NaN is a missing value. A SeriesSet keeps its lengths, labels, names and time stamps where none are
+    given. `times` are numbers or dates: one row for all cases, a row per case, or a list of rows; models do not
+    see them, explanations name them.
 
     >>> import numpy as np
     >>> from pdftime.data.series import check_series
@@ -108,6 +124,7 @@ def check_series(
         lengths = X.lengths if lengths is None else lengths
         channel_names = X.channel_names if channel_names is None else channel_names
         name = name or X.name
+        times = X.times if times is None else times
         X = X.X
     array = _as_array(X)
     n_cases, n_channels, n_timepoints = array.shape
@@ -118,7 +135,8 @@ def check_series(
         channel_names=_check_names(channel_names, n_channels),
         name=name,
     )
-    return replace(cases, lengths=_check_values(cases, trim=lengths is None))
+    own = _check_values(cases, trim=lengths is None)
+    return replace(cases, lengths=own, times=None if times is None else check_times(times, own, n_timepoints))
 
 
 def _as_array(X: Any) -> NDArray[Any]:

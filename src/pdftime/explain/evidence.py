@@ -141,6 +141,7 @@ class _Batch:
             channel_names=names,
             warnings=(),
             source=Source(model, self.cases.take([row]), target, contrast),
+            times=self.cases.times_of(row),
         )
         return replace(explanation, warnings=caveats_of(explanation))
 
@@ -246,7 +247,7 @@ def surroundings(model: FittedModel, member: int, level: int, code: int, number:
             float(company.wrong_similarity[code, number]),
         ),
         "usage": float(company.usage[code, number]),
-        "purity": float(company.purity[code, number]),
+        "purity": round(float(company.purity[code, number]), 6),  # kept in float32, where 0.7 is a little less
         "relative_gap": gap / max(float(company.gaps[code, 0]), 1e-6),
     }
 

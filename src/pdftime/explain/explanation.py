@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdftime.data.series import SeriesSet
+from pdftime.data.times import span_text, time_text
 from pdftime.fitted import FittedModel
 
 Floats = NDArray[np.float64]
@@ -269,6 +270,8 @@ class Explanation:
     """What should be known before believing it, in plain words; empty if nothing."""
     source: Source = field(repr=False)
     """For `check` and `prototype_map`; not part of `to_dict`."""
+    times: NDArray[Any] | None = None
+    """(its own length,) the time stamps that the series came with, float64 or datetime64; None without."""
 
     @property
     def input_map(self) -> Floats:
@@ -289,6 +292,10 @@ class Explanation:
     def best_match(self) -> PrototypeMatch | None:
         """The target's deciding prototype with the largest responsibility; None with a linear head."""
         return self.target.best_match
+
+    def span_of(self, segment: Segment) -> str | None:
+        """A segment's time stamps in words, first to last; None where the series has none."""
+        return None if self.times is None else span_text(self.times[segment.start], self.times[segment.end])
 
     def check(self) -> Checks:
         """Put the explanation to the test; costs about as much as the explanation, once."""
@@ -335,14 +342,25 @@ class Explanation:
         if not self.where.segments:
             return "No part of it speaks for the class more than the baseline does."
         first = self.where.segments[0]
+        span = self.span_of(first)
+        stamps = "" if span is None else f" ({span})"
         return (
-            f"What speaks most for it lies between time points {first.start} and {first.end} of {first.channel_name}."
+            f"What speaks most for it lies between time points {first.start} and {first.end}{stamps} "
+            f"of {first.channel_name}."
         )
 
     def to_dict(self, *, checks: bool = False) -> dict[str, Any]:
-        """Plain data, ready for JSON: labels as text or numbers, None for NaN; with `checks`, those too."""
+        """Plain data, ready for JSON: labels as text or numbers, None for NaN; with `checks`, those too.
+
+        Dates are texts. With time stamps every segment has those of its ends as `start_time` and `end_time`.
+        """
         state: dict[str, Any] = plain(self)
         del state["source"]
+        if self.times is not None:
+            for name in ("where", "why_not"):
+                for segment in state[name]["segments"]:
+                    segment["start_time"] = state["times"][segment["start"]]
+                    segment["end_time"] = state["times"][segment["end"]]
         state["summary"] = self.summary()
         if checks:
             state["checks"] = plain(self.check())
@@ -362,7 +380,7 @@ def plain(value: Any) -> Any:
     if is_dataclass(value):
         return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+        return [time_text(time) for time in value] if value.dtype.kind == "M" else plain(value.tolist())
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pdftime.explain.explanation import AttributionMap, Floats, PrototypeMatch, Segment, Source
-from pdftime.explain.gradients import STEPS, Quantity, integrate
+from pdftime.explain.gradients import STEPS, Integral, Quantity, completeness_gap, integrate
 from pdftime.fitted import FittedModel
 from pdftime.model.network import Output, PDFTime
 from pdftime.model.prototypes import PrototypeHead
@@ -88,18 +88,15 @@ def make_maps(
 ) -> Maps:
     """The maps of the networks, averaged."""
     each = [integrate(network, x, mask, baseline, quantity, n_steps=n_steps) for network in networks]
-    gradient, start, stop = (torch.stack(parts).mean(dim=0) for parts in zip(*each, strict=True))
+    mean = Integral(*(torch.stack(parts).mean(dim=0) for parts in zip(*each, strict=True)))
     difference = (x - baseline).double()
-    values = gradient * difference
-    missing = (values.sum(dim=(2, 3)) - (stop - start)).abs()
-    size = torch.stack([start.abs(), stop.abs(), (stop - start).abs()]).amax(dim=0)
     inside = torch.ones(x.shape[0], x.shape[2], dtype=torch.bool) if mask is None else mask
     return Maps(
-        averaged(values.numpy(), inside.numpy()),
-        by_frequency(gradient, difference).numpy(),
-        start.numpy(),
-        stop.numpy(),
-        (missing / size.clamp_min(1.0)).numpy(),
+        averaged((mean.gradient * difference).numpy(), inside.numpy()),
+        by_frequency(mean.gradient, difference).numpy(),
+        mean.start.numpy(),
+        mean.stop.numpy(),
+        completeness_gap(mean, difference).numpy(),
     )
 
 

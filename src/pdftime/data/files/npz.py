@@ -1,4 +1,4 @@
-"""Numpy archives: our own form (X, y, lengths, channel_names, name) and benchmark files with two parts."""
+"""Numpy archives: our own form (X, y, lengths, times, channel_names, name) and benchmark files with two parts."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def read_npz(path: Path, part: str | None) -> SeriesSet:
             lengths=arrays.get("lengths"),
             channel_names=None if "channel_names" not in arrays else arrays["channel_names"].tolist(),
             name=str(arrays["name"]) if "name" in arrays else stem(path),
+            times=arrays.get("times"),
         )
     if "X" in arrays:
         raise SeriesFileError(f"{path} has no parts; leave part={part!r} out.")
@@ -56,6 +57,8 @@ def npz_bytes(cases: SeriesSet, path: Path) -> bytes:
         "channel_names": np.array(cases.channel_names),
         "name": np.array(cases.name or stem(path)),
     }
+    if cases.times is not None:
+        arrays["times"] = cases.times
     if cases.y is not None:
         if cases.y.dtype == object:
             raise SeriesFileError(

@@ -240,7 +240,7 @@ def _from_long(path: Path, table: pa.Table, layout: Layout, names: list[str]) ->
         raise SeriesFileError(
             f"{path}, row {row + 1}: case {ids[row]!r} appears again after other cases; sort the rows by case."
         )
-    _check_times(path, table, layout, ids, starts)
+    times = _times(path, table, layout, ids, starts)
     labels = _labels(path, table, layout)
     if labels is not None:
         own = _codes(labels)
@@ -259,11 +259,14 @@ def _from_long(path: Path, table: pa.Table, layout: Layout, names: list[str]) ->
         lengths=np.bincount(codes),
         channel_names=names,
         name=stem(path),
+        times=times,
     )
 
 
-def _check_times(path: Path, table: pa.Table, layout: Layout, ids: list[Any], starts: NDArray[np.int64]) -> None:
-    """Times are anything with an order; inside a case they must grow."""
+def _times(
+    path: Path, table: pa.Table, layout: Layout, ids: list[Any], starts: NDArray[np.int64]
+) -> list[NDArray[Any]] | None:
+    """The time stamps of each case, which must grow inside it; None where all are counted from 0."""
     import pyarrow as pa
 
     column = table.column(layout.time)
@@ -272,7 +275,10 @@ def _check_times(path: Path, table: pa.Table, layout: Layout, ids: list[Any], st
         pa.types.is_temporal(column.type) or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     ):
         raise _not_a_number(path, layout.time, 1, column[0].as_py())
-    times = column.to_numpy()
+    if pa.types.is_time(column.type) or pa.types.is_duration(column.type):
+        times = _seconds(column)
+    else:
+        times = column.to_numpy()
     wrong = np.append(False, ~(times[1:] > times[:-1]))
     wrong[starts] = False
     if wrong.any():
@@ -281,6 +287,18 @@ def _check_times(path: Path, table: pa.Table, layout: Layout, ids: list[Any], st
         if times[row] == times[row - 1]:
             raise SeriesFileError(f"{here} twice.")
         raise SeriesFileError(f"{here} after {times[row - 1]}; sort the rows of a case by time.")
+    rows = np.split(times, starts[1:])
+    return None if all(np.array_equal(row, np.arange(len(row))) for row in rows) else rows
+
+
+def _seconds(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    """Times of day or spans of time as seconds."""
+    import pyarrow as pa
+
+    whole = pa.int32() if column.type.bit_width == 32 else pa.int64()
+    per_second = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
+    seconds: NDArray[np.float64] = column.cast(whole).to_numpy() / per_second
+    return seconds
 
 
 def _values(path: Path, table: pa.Table, name: str) -> NDArray[Any]:
@@ -320,14 +338,16 @@ def _codes(cells: list[Any]) -> NDArray[np.int64]:
 
 
 def _to_table(cases: SeriesSet, path: Path, layout: Layout) -> pa.Table:
-    """The cases as a table, wide unless long is asked for."""
+    """The cases as a table: as asked for, otherwise long with time stamps and wide without."""
     import pyarrow as pa
 
     columns: dict[str, Any] = {}
-    if layout.form == "long":
+    if layout.form == "long" or (layout.form is None and cases.times is not None):
         repeats = cases.lengths
         columns[layout.case] = np.repeat(np.arange(len(cases)), repeats)
-        columns[layout.time] = np.concatenate([np.arange(length) for length in cases.lengths])
+        stamps = [cases.times_of(index) for index in range(len(cases))]
+        counted = [np.arange(length) if own is None else own for own, length in zip(stamps, repeats, strict=True)]
+        columns[layout.time] = np.concatenate(counted)
         values = plain_floats(np.concatenate([cases.series(index) for index in range(len(cases))], axis=1))
         names = list(cases.channel_names)
     else:

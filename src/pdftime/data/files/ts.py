@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,8 @@ from pdftime.errors import SeriesFileError
 
 COMMENTS = "#%"
 SPACES = " \t\r\n\v\f"
-TIME_STAMPS = "time stamps are not supported; write plain values at equal steps and '@timeStamps false'."
+STAMPED = re.compile(r"\(([^(),]*),([^(),]*)\)")
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?)?")
 
 
 @dataclass
@@ -24,6 +27,7 @@ class Header:
     """What the lines before @data declare; None where they are silent."""
 
     name: str | None = None
+    time_stamps: bool = False
     univariate: bool | None = None
     dimensions: int | None = None
     equal_length: bool | None = None
@@ -33,26 +37,36 @@ class Header:
     labels: frozenset[str] = frozenset()
 
 
+class Case(NamedTuple):
+    """One line after @data."""
+
+    values: NDArray[np.float64]
+    """(n_dimensions, n_timepoints)"""
+    label: str
+    times: NDArray[Any] | None
+    """(n_timepoints,) the time stamps that all dimensions share."""
+
+
 def read_ts(path: Path) -> SeriesSet:
     """The cases of a .ts file; every line is held against what the header declares."""
     rows = _content(path)
     header = _read_header(path, rows)
-    series, labels = [], []
+    cases: list[Case] = []
     for place, line in rows:
-        values, label = _read_case(place, line, header)
-        series.append(values)
-        labels.append(label)
+        case = _read_case(place, line, header)
+        cases.append(case)
         # what the header left open is set by the first case
-        header.dimensions = len(values)
+        header.dimensions, length = case.values.shape
         if header.equal_length and header.series_length is None:
-            header.series_length = values.shape[1]
-    if not series:
+            header.series_length = length
+    if not cases:
         raise SeriesFileError(f"{path} has no cases after @data; is it cut off?")
     return check_series(
-        series,
-        labels if header.has_labels else None,
-        lengths=[values.shape[1] for values in series],  # a line's own, also where it ends with missing values
+        [case.values for case in cases],
+        [case.label for case in cases] if header.has_labels else None,
+        lengths=[case.values.shape[1] for case in cases],  # a line's own, also where it ends with missing values
         name=header.name or stem(path),
+        times=[case.times for case in cases] if header.time_stamps else None,
     )
 
 
@@ -61,7 +75,7 @@ def ts_bytes(cases: SeriesSet, path: Path) -> bytes:
     equal_length = bool((cases.lengths == cases.lengths[0]).all())
     header = [
         f"@problemName {' '.join((cases.name or stem(path)).split())}",
-        "@timeStamps false",
+        f"@timeStamps {_flag(cases.times is not None)}",
         f"@missing {_flag(cases.has_missing)}",
         f"@univariate {_flag(cases.n_channels == 1)}",
         f"@equalLength {_flag(equal_length)}",
@@ -76,11 +90,25 @@ def ts_bytes(cases: SeriesSet, path: Path) -> bytes:
     else:
         ends = [f":{label}" for label in label_texts(cases.y, path, SPACES + ":")]
         header.append(f"@classLabel true {' '.join(str(label) for label in encode(cases.y).classes.tolist())}")
-    body = [
-        ":".join(",".join(number_texts(channel, "?")) for channel in cases.series(index)) + end
-        for index, end in enumerate(ends)
-    ]
+    body = [":".join(_dimension_texts(cases, index)) + end for index, end in enumerate(ends)]
     return "\n".join([*header, "@data", *body, ""]).encode()
+
+
+def _dimension_texts(cases: SeriesSet, index: int) -> Iterator[str]:
+    """The channels of one case: values, or pairs of time stamp and value."""
+    times = cases.times_of(index)
+    for channel in cases.series(index):
+        cells = number_texts(channel, "?")
+        if times is not None:
+            cells = [f"({_stamp_text(time)},{cell})" for time, cell in zip(times, cells, strict=True)]
+        yield ",".join(cells)
+
+
+def _stamp_text(time: Any) -> str:
+    """A time stamp that reads back as the same."""
+    if isinstance(time, np.datetime64):
+        return str(time).replace("T", " ")
+    return str(int(time)) if float(time).is_integer() else repr(float(time))
 
 
 def _content(path: Path) -> Iterator[tuple[Place, str]]:
@@ -117,8 +145,7 @@ def _take(place: Place, header: Header, key: str, words: list[str]) -> None:
         case "problemname":
             header.name = " ".join(words)
         case "timestamps":
-            if _truth(place, key, words):
-                raise place.error(TIME_STAMPS)
+            header.time_stamps = _truth(place, key, words)
         case "univariate":
             header.univariate = _truth(place, key, words)
         case "dimensions" | "dimension":
@@ -157,14 +184,19 @@ def _check_header(place: Place, header: Header, words: list[str]) -> None:
         header.dimensions = 1
 
 
-def _read_case(place: Place, line: str, header: Header) -> tuple[NDArray[np.float64], str]:
-    """The values (n_dimensions, n_timepoints) and the label of one line."""
+def _read_case(place: Place, line: str, header: Header) -> Case:
+    """The values, the label and the time stamps of one line."""
     if not header.has_labels:
         line = line.removesuffix(":") + ":"  # aeon writes the colon of a label that is not there
     text, _, label = line.rpartition(":")
     label = label.strip()
-    if "(" in text:
-        raise place.error(TIME_STAMPS)
+    times: list[str] = []
+    if header.time_stamps:
+        text, times = _split_stamps(place, text)
+    elif "(" in text:
+        raise place.error(
+            "values in brackets are time stamps and values; then the header must say '@timeStamps true'."
+        )
     dimensions = text.split(":") if text else []
     expected = header.dimensions or max(len(dimensions), 1)
     if len(dimensions) != expected:
@@ -185,7 +217,39 @@ def _read_case(place: Place, line: str, header: Header) -> tuple[NDArray[np.floa
     if header.missing is False and np.isnan(values).any():
         dimension, time = np.argwhere(np.isnan(values))[0] + 1
         raise place.error(f"value {time} of dimension {dimension} is missing, but the header says '@missing false'.")
-    return values, label
+    return Case(values, label, _stamps(place, times, values) if header.time_stamps else None)
+
+
+def _split_stamps(place: Place, text: str) -> tuple[str, list[str]]:
+    """A line of (time, value) pairs as a line of values, and the times of all dimensions one after the other."""
+    times = [time.strip() for time, _ in STAMPED.findall(text)]
+    values = STAMPED.sub(lambda pair: pair[2], text)
+    if "(" in values or ")" in values or values.count(",") + values.count(":") + 1 != len(times):
+        raise place.error("expected every value with its time stamp, as in (0,1.5),(1,2.5). Is the line cut off?")
+    return values, times
+
+
+def _stamps(place: Place, texts: list[str], values: NDArray[np.float64]) -> NDArray[Any]:
+    """(n_timepoints,) times of a case, which must be the same in every dimension."""
+    times: NDArray[Any]
+    if all(DATE.fullmatch(text) for text in texts):
+        try:
+            times = np.array(texts, "datetime64")
+        except ValueError as error:
+            raise place.error(f"a time stamp is no date: {error}.") from error
+    else:
+        times = numbers(place, ",".join(texts), what="time stamp")
+        if np.isnan(times).any():
+            raise place.error(f"time stamp {int(np.argmax(np.isnan(times))) + 1} is missing; every value needs one.")
+    rows = times.reshape(values.shape)
+    if not (rows == rows[0]).all():
+        dimension = int(np.argmin((rows == rows[0]).all(axis=1))) + 1
+        raise place.error(
+            f"dimension {dimension} has other time stamps than the first; all dimensions of a case need the same, "
+            "with ? where one has no value."
+        )
+    own: NDArray[Any] = rows[0]
+    return own
 
 
 def _check_lengths(place: Place, rows: list[NDArray[np.float64]], header: Header) -> None:

@@ -82,20 +82,27 @@ def draw_matches(
             draw_line(axes, query, INK, linewidth=0.7)
             mark_missing(axes, explanation.missing[channel])
             axes.set_ylim(*y)
-            time_axis(axes, longest, label=last, n_ticks=4)
+            time_axis(axes, longest, label=last, n_ticks=4, times=explanation.times)
             value_axis(axes)
             if last and n_channels > 1:
                 name = short(explanation.channel_names[channel], room_for(width / len(channels) - 0.6))
-                axes.set_xlabel(f"time point\n{name}")
+                axes.set_xlabel(f"{axes.get_xlabel()}\n{name}")
     figure.supylabel("value")
     legend_below(figure, _legend(explanation, pairs))
     return figure
 
 
 def top_matches(explanation: Explanation, n_prototypes: int) -> list[PrototypeMatch]:
-    """The target's deciding prototypes with the largest contributions, then the best one of the contrast."""
-    best = explanation.contrast.best_match
-    return [*explanation.target.deciding[:n_prototypes], *([] if best is None else [best])]
+    """The target's deciding prototypes with the largest contributions, then the best one of the contrast.
+
+    Of prototypes behind which one and the same training series stands only the first is taken, for the picture would
+    be the same; those that no training series is nearest to only where there are no others.
+    """
+    deciding, best = explanation.target.deciding, explanation.contrast.best_match
+    alive = [match for match in deciding if match.usage != 0.0] or deciding
+    behind = {match.neighbours[0].index if match.neighbours else match: match for match in reversed(alive)}
+    different = [match for match in alive if match in behind.values()]
+    return [*different[:n_prototypes], *([] if best is None else [best])]
 
 
 class Bar(NamedTuple):

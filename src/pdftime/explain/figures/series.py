@@ -62,7 +62,7 @@ def draw_series(
         draw_line(axes, values, linewidth=0.8)
         mark_missing(axes, explanation.missing[channel])
         box_segments(axes, [each for each in attribution.segments if each.channel == channel], y)
-        time_axis(axes, length, label=axes is panels[-1])
+        time_axis(axes, length, label=axes is panels[-1], times=explanation.times)
         value_axis(axes)
         if explanation.missing[channel].all():
             axes.set_yticks([])
@@ -113,7 +113,7 @@ def draw_heat_map(
     places = range(0, n_channels, step)
     names = [short(explanation.channel_names[place], 14) for place in places]
     main.set_yticks(list(places), names)
-    time_axis(main, length, n_ticks=4)
+    time_axis(main, length, n_ticks=4, times=explanation.times)
     draw_signed_steps(top, attribution.by_time, np.arange(length + 1) - 0.5)
     top.tick_params(labelbottom=False)
     top.set_ylabel("sum")

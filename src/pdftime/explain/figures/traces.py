@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdftime.data.prepare import resample
+from pdftime.data.times import time_axis_of
 from pdftime.explain.explanation import Floats, Segment
 from pdftime.explain.figures.style import GREY, INK, PALE, signed_colours
 
@@ -108,13 +109,23 @@ def limits_of(values: NDArray[Any], margin: float = 0.08) -> tuple[float, float]
     return low - room, high + room
 
 
-def time_axis(axes: Axes, length: int, *, label: bool = True, n_ticks: int = 5) -> None:
-    """Whole time points from first to last, named where asked for."""
-    from matplotlib.ticker import MaxNLocator
+def time_axis(
+    axes: Axes, length: int, *, label: bool = True, n_ticks: int = 5, times: NDArray[Any] | None = None
+) -> None:
+    """Whole time points from first to last, named where asked for; marked by time stamps where there are any."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+    name = "time point"
+    if times is not None:
+        name, stamps = time_axis_of(times)
+        texts = [stamp.replace(" ", "\n") for stamp in stamps]  # the day above the time of day
+        n_ticks = min(n_ticks, 1 + 24 // max(len(line) for text in texts for line in text.splitlines()))
+        axes.xaxis.set_major_formatter(
+            FuncFormatter(lambda step, _: texts[round(step)] if 0 <= round(step) < len(texts) else "")
+        )
     axes.set_xlim(-0.5, max(length - 0.5, 0.5))
     axes.xaxis.set_major_locator(MaxNLocator(n_ticks, integer=True, min_n_ticks=1))
-    axes.set_xlabel("time point" if label else "")
+    axes.set_xlabel(name if label else "")
     axes.tick_params(labelbottom=label)
 
 

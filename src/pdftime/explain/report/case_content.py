@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pdftime.data.label_text import text_of
+from pdftime.data.times import time_axis_of
 from pdftime.explain.explanation import (
     AttributionMap,
     Curve,
@@ -21,6 +23,7 @@ from pdftime.explain.report.packing import PACKED_BYTES, drawing, pack, short, s
 
 MAX_FREQUENCIES = 128
 MAX_SEGMENTS = 12
+MAX_TIMES = 500  # time stamps of a case; of a longer one those of every few time points
 CASES_BYTES = 3_000_000  # for the drawings of all cases
 CASE_BYTES = 60_000  # for those of one case, where there are more than 50
 
@@ -61,7 +64,9 @@ def case_content(each: Shown, frame: Frame) -> dict[str, Any]:
     explanation = each.explanation
     checks = explanation.check()
     length = explanation.series.shape[1]
-    allowed = max(CASES_BYTES / frame.n_shown, CASE_BYTES) / PACKED_BYTES / len(frame.drawn)
+    times = _times(explanation)
+    left = max(CASES_BYTES / frame.n_shown, CASE_BYTES) - (0 if times is None else len(json.dumps(times)))
+    allowed = left / PACKED_BYTES / len(frame.drawn)
     step = 1 if 3 * length <= allowed else step_within(4 * length, allowed)  # thinned series keep two values a step
     tokens = explanation.tokens
     return {
@@ -76,10 +81,11 @@ def case_content(each: Shown, frame: Frame) -> dict[str, Any]:
         "summary": explanation.summary(),
         "length": length,
         "step": step,
+        "times": times,
         "series": drawing(explanation.series, frame.drawn, step),
         "n_missing": int(explanation.missing.sum()),
-        "where": _map(explanation.where, frame.drawn, step),
-        "why_not": _map(explanation.why_not, frame.drawn, step),
+        "where": _map(explanation, explanation.where, frame.drawn, step),
+        "why_not": _map(explanation, explanation.why_not, frame.drawn, step),
         "tokens": {
             "additivity_error": short(tokens.additivity_error),
             "locality": short(tokens.locality),
@@ -127,7 +133,16 @@ def _token_drawing(tokens: TokenEvidence, length: int, step: int) -> dict[str, A
     return pack(summed(tokens.on_input_axis(length)[None], step), signed=True)
 
 
-def _map(attribution: AttributionMap, drawn: list[int], step: int) -> dict[str, Any]:
+def _times(explanation: Explanation) -> dict[str, Any] | None:
+    """The name of the time axis and the stamps of every few time points."""
+    if explanation.times is None:
+        return None
+    every = step_within(len(explanation.times), MAX_TIMES)
+    axis = time_axis_of(explanation.times[::every])
+    return {"name": axis.name, "every": every, "texts": axis.texts}
+
+
+def _map(explanation: Explanation, attribution: AttributionMap, drawn: list[int], step: int) -> dict[str, Any]:
     by_channel = attribution.by_channel
     merged = step_within(len(attribution.frequencies), MAX_FREQUENCIES)
     segments = attribution.segments
@@ -144,7 +159,14 @@ def _map(attribution: AttributionMap, drawn: list[int], step: int) -> dict[str, 
         "frequencies": shorts(_middles(attribution.frequencies, merged)),
         "by_frequency": shorts(summed(attribution.by_frequency[None], merged)[0]),
         "segments": [
-            [segment.channel_name, position.get(segment.channel), segment.start, segment.end, short(segment.share)]
+            [
+                segment.channel_name,
+                position.get(segment.channel),
+                segment.start,
+                segment.end,
+                short(segment.share),
+                explanation.span_of(segment),
+            ]
             for segment in segments[:MAX_SEGMENTS]
         ],
         "more_segments": [len(segments[MAX_SEGMENTS:]), short(sum(each.share for each in segments[MAX_SEGMENTS:]))],

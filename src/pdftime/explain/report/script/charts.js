@@ -50,6 +50,26 @@ function timeAxis(x, [from, to], y, width) {
   ]);
 }
 
+/** The axis of the case that is shown: its time points, or its time stamps with the axis' name below. */
+function caseAxis(x, [from, to], y, left, right) {
+  if (!shown.times) return timeAxis(x, [from, to], y, right - left);
+  const { name, every, texts } = shown.times;
+  const room = 20 + 6.5 * Math.max(...texts.map((text) => text.length));
+  const places = ticks(from / every, to / every, (right - left) / room).filter((at) => texts[at] !== undefined);
+  const marks = places.map((at) => [x(at * every + 0.5), texts[at]]).filter(([place]) => place <= right);
+  return [
+    marks.map(([place, text]) => [
+      line(place, y, place, y + 4, "axis"),
+      label(Math.min(place, right + RIGHT - 3.2 * text.length), y + 15, text, { "text-anchor": "middle" }),
+    ]),
+    label((left + right) / 2, y + 30, name, { "text-anchor": "middle" }),
+  ];
+}
+
+function axisHeight() {
+  return shown.times ? 36 : 20;
+}
+
 /**
  * One channel over time: lines above, evidence below as bars, boxed segments behind.
  * lines: {values, step, stretch, name}; track: {values, step, limit}; segments: [first, last, share].
@@ -113,8 +133,8 @@ function seriesPanel({ width, range, lines, track = null, segments = [], title, 
     parts.push(label(LEFT - 7, middle - 8, "for", { "text-anchor": "end", class: "for-text" }));
     parts.push(label(LEFT - 7, middle + 16, "against", { "text-anchor": "end", class: "against-text" }));
   }
-  if (axis) parts.push(timeAxis(x, range, end, right - LEFT), line(LEFT, end, right, end, "axis"));
-  return canvas(width, end + (axis ? 20 : 4), title, parts);
+  if (axis) parts.push(caseAxis(x, range, end, LEFT, right), line(LEFT, end, right, end, "axis"));
+  return canvas(width, end + (axis ? axisHeight() : 4), title, parts);
 }
 
 /** Channels by time, coloured by evidence. */
@@ -151,8 +171,8 @@ function heatMap({ width, range, rows, step, names, chosen, title }) {
       parts.push(label(left - 6, y + tall / 2 + 3.5, text, look));
     }
   });
-  parts.push(inside, timeAxis(x, range, end, right - left));
-  return canvas(width, end + 20, title, parts);
+  parts.push(inside, caseAxis(x, range, end, left, right));
+  return canvas(width, end + axisHeight(), title, parts);
 }
 
 /** Evidence by frequency, from slow to fast. */

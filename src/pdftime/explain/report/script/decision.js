@@ -198,9 +198,10 @@ function scoreSheet(sheet, side, span) {
 function inWords(map, verb) {
   if (!map.segments.length) return "Nothing in this series speaks for it: no value adds to the sum.";
   const total = map.segments.length + map.more_segments[0];
-  const spans = map.segments.slice(0, 3).map(([name, , first, last, share]) => {
+  const spans = map.segments.slice(0, 3).map(([name, , first, last, share, stamps]) => {
     const channel = page.n_channels > 1 ? ` of ${name}` : "";
-    return `${first === last ? `time point ${first}` : `time points ${first} to ${last}`}${channel} (${percent(share)})`;
+    const place = first === last ? `time point ${first}` : `time points ${first} to ${last}`;
+    return `${place}${channel} (${stamps ? `${stamps}; ` : ""}${percent(share)})`;
   });
   const listed = spans.length > 1 ? `${spans.slice(0, -1).join(", ")} and ${spans[spans.length - 1]}` : spans[0];
   const more = total > spans.length ? `, the largest of ${total} spans` : "";
@@ -208,12 +209,25 @@ function inWords(map, verb) {
 }
 
 function segmentTable(map) {
-  const rows = map.segments.map(([name, , first, last, share]) => [name, first, last, percent(share, 1)]);
+  const rows = map.segments.map(([name, , first, last, share, stamps]) => [
+    name,
+    first,
+    last,
+    ...(stamps ? [stamps] : []),
+    percent(share, 1),
+  ]);
+  const stamped = shown.times ? [["Time stamps"]] : [];
   if (map.more_segments[0])
-    rows.push([count(map.more_segments[0], "more span"), "", "", percent(map.more_segments[1], 1)]);
+    rows.push([
+      count(map.more_segments[0], "more span"),
+      "",
+      "",
+      ...stamped.map(() => ""),
+      percent(map.more_segments[1], 1),
+    ]);
   return numbers(
     "spans with their share of what speaks for it",
-    [["Channel"], ["From", "n"], ["To", "n"], ["Share", "n"]],
+    [["Channel"], ["From", "n"], ["To", "n"], ...stamped, ["Share", "n"]],
     rows,
   );
 }

@@ -14,8 +14,16 @@ function setRange(from, to) {
 }
 
 function spanText() {
-  const [from, to] = state.range;
-  return `Time points ${Math.floor(from)} to ${Math.min(shown.length, Math.ceil(to)) - 1} of ${shown.length}`;
+  const first = Math.floor(state.range[0]);
+  const last = Math.min(shown.length, Math.ceil(state.range[1])) - 1;
+  const [start, end] = [stampAt(first), stampAt(last)];
+  return `Time points ${first} to ${last} of ${shown.length}${start && end ? ` (${start} to ${end})` : ""}`;
+}
+
+/** The time stamp of a time point; null where the series has none, or the page does not hold it. */
+function stampAt(point) {
+  if (!shown.times || point % shown.times.every) return null;
+  return shown.times.texts[point / shown.times.every];
 }
 
 /** factor < 1 goes nearer; shift is in shares of what is seen. */
@@ -149,9 +157,10 @@ function timeline(section, kind) {
       drawing.read = (time) => {
         const bin = Math.min(Math.floor(time / shown.step), rows[channel].length - 1);
         const value = shown.step === 1 ? shown.rows[channel][bin] : null;
+        const stamp = stampAt(bin);
         const at =
           shown.step === 1
-            ? `Time point ${bin}`
+            ? `Time point ${bin}${stamp ? ` (${stamp})` : ""}`
             : `Time points ${bin * shown.step} to ${Math.min((bin + 1) * shown.step, shown.length) - 1}`;
         const what = shown.step > 1 ? "" : value === null ? ", value missing" : `, value ${short(value)}`;
         return `${page.channels[channel]}. ${at}${what}, adds ${rows[channel][bin] > 0 ? "+" : ""}${short(rows[channel][bin])}`;
