@@ -313,6 +313,16 @@ class Settings:
     def to_json(self) -> dict[str, Any]:
         return {part.name: getattr(self, part.name).to_json() for part in fields(self)}
 
+    def in_use(self) -> dict[str, Any]:
+        """The settings that change the result: without those of a view that does not look."""
+        state = self.to_json()
+        if self.model.views == "bank":
+            del state["training"]
+            state["model"] = {"views": "bank"}
+        elif self.model.views == "network":
+            del state["bank"]
+        return state
+
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> Settings:
         kinds: dict[str, Any] = {
@@ -328,6 +338,8 @@ class Settings:
 
 PRESETS = {
     "default": Settings(),
+    "fast": Settings(model=ModelConfig(views="bank")),
+    "strong": Settings(model=ModelConfig(views="both")),
     # Appendix B and section 4.4, to the letter; what the paper leaves open is as in docs/how-it-works.md.
     "paper": Settings(
         model=ModelConfig(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -15,12 +15,16 @@ from pdftime.config import Settings
 from pdftime.data.prepare import Preparation, Prepared
 from pdftime.data.series import SeriesSet
 from pdftime.errors import DataError
+from pdftime.model.bank_network import BankNetwork
 from pdftime.model.network import Output, PDFTime
 from pdftime.model.prototypes import PrototypeHead
 
 N_NEAREST = 5
 N_PURITY = 10  # nearest training series whose classes make the purity of a prototype
 BATCH_POINTS = 16_384  # time points that go through the network together: what stays in the processor's cache
+
+
+Network = PDFTime | BankNetwork
 
 
 class KeptPrototypes(NamedTuple):
@@ -33,14 +37,21 @@ class KeptPrototypes(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One trained network of an ensemble."""
+    """One network of a model."""
 
-    network: PDFTime
+    network: Network
     temperature: float
     """Divides the scores before the softmax; found on validation cases, 1 without any."""
     history: list[dict[str, Any]]
     kept: KeptPrototypes | None = None
     """None unless they were asked for."""
+    weight: float = 1.0
+    """What it counts among the members, relative to the others."""
+
+    @property
+    def view(self) -> str:
+        """What looks at a series: 'bank' or 'network'."""
+        return "bank" if isinstance(self.network, BankNetwork) else "network"
 
 
 class Nearest(NamedTuple):
@@ -123,27 +134,37 @@ class FittedModel:
     @torch.no_grad()
     def probabilities(self, cases: SeriesSet) -> NDArray[np.float64]:
         """(n_cases, n_classes): calibrated, averaged over the members, rows sum to 1."""
-        rows = []
-        for _, x, mask in self.batches(cases):
-            each = [
-                torch.softmax(member.network(x, mask).scores[-1].double() / member.temperature, dim=1)
-                for member in self.members
-            ]
-            rows.append(torch.stack(each).mean(dim=0))
+        rows = [self.pooled(self.member_probabilities(x, mask)) for _, x, mask in self.batches(cases)]
         probabilities: NDArray[np.float64] = torch.cat(rows).numpy()
         return probabilities
+
+    def member_probabilities(self, x: Tensor, mask: Tensor | None) -> list[Tensor]:
+        """Of each member (b, n_classes), calibrated, for network input."""
+        return [
+            torch.softmax(member.network(x, mask).scores[-1].double() / member.temperature, dim=1)
+            for member in self.members
+        ]
+
+    def pooled(self, each: Sequence[Tensor]) -> Tensor:
+        """The average over the members, by their weights."""
+        weights = torch.tensor([member.weight for member in self.members], dtype=torch.float64)
+        return torch.einsum("m,m...->...", weights / weights.sum(), torch.stack([one.double() for one in each]))
 
     @torch.no_grad()
     def embeddings(self, cases: SeriesSet) -> NDArray[np.float32]:
         """(n_cases, n_members * d_model): what the heads compare with prototypes, members side by side."""
         # filled as it comes: pieces kept between the large tensors of batches would leave memory full of holes
-        z = np.empty((len(cases), len(self.members) * self.settings.model.d_model), np.float32)
+        z = np.empty((len(cases), sum(member.network.d_model for member in self.members)), np.float32)
         filled = 0
         for part, x, mask in self.batches(cases):
             rows = slice(filled, filled + len(part))
             z[rows] = torch.cat([member.network(x, mask).z for member in self.members], dim=1).numpy()
             filled = rows.stop
         return z
+
+    def split_by_member(self, z: NDArray[Any]) -> list[NDArray[Any]]:
+        """Embeddings (n_cases, d) of each member, from those of all side by side."""
+        return np.split(z, np.cumsum([member.network.d_model for member in self.members])[:-1], axis=1)
 
     def training_series(self, index: int) -> NDArray[Any]:
         """(n_channels, its own length): a training series behind a prototype, by its place in the training data."""
@@ -176,15 +197,26 @@ def as_tensors(prepared: Prepared) -> tuple[Tensor, Tensor | None]:
     return torch.from_numpy(prepared.x), None if prepared.mask is None else torch.from_numpy(prepared.mask)
 
 
-def find_exemplars(model: FittedModel, cases: SeriesSet, codes: NDArray[np.int64]) -> Exemplars | None:
-    """For every prototype the training series around it: the nearest of its own class, and of any other."""
+def find_exemplars(
+    model: FittedModel,
+    cases: SeriesSet,
+    codes: NDArray[np.int64],
+    left_out: Sequence[NDArray[np.float32] | None] | None = None,
+) -> Exemplars | None:
+    """For every prototype the training series around it: the nearest of its own class, and of any other.
+
+    `left_out` holds, of members that have them, embeddings of the cases that were made without them; a member that
+    knows its training cases by heart would find all of them equally near.
+    """
     nearest: list[list[Nearest]] = []
     company: list[list[Company]] = []
     heads = [head for member in model.members if isinstance(head := member.network.head, PrototypeHead)]
     if len(heads) < len(model.members):
         return None
-    embedded = np.split(model.embeddings(cases), len(heads), axis=1)
-    for head, z in zip(heads, embedded, strict=True):
+    known = [None] * len(heads) if left_out is None else left_out
+    embedded = model.split_by_member(model.embeddings(cases)) if any(z is None for z in known) else known
+    for head, own, other in zip(heads, known, embedded, strict=True):
+        z = other if own is None else own
         with torch.no_grad():
             levels = [cosine.numpy() for cosine in head.similarities(torch.from_numpy(z))]
         nearest.append([_nearest(cosine, codes) for cosine in levels])

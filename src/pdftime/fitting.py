@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from pdftime.config import Settings, TrainConfig
 from pdftime.data.batches import generator_for, seed_for, stratified_split
 from pdftime.data.labels import classes_to_json
 from pdftime.data.prepare import Preparation
 from pdftime.data.series import SeriesSet
-from pdftime.explain.review import agreement_of, held_out_probabilities, review_of
+from pdftime.explain.review import agreement_of, review_of
 from pdftime.fitted import FittedModel, KeptPrototypes, Member, Review, as_tensors, find_exemplars
 from pdftime.model.network import PDFTime
+from pdftime.scores import score
 from pdftime.training.calibration import expected_calibration_error, fit_temperature
 from pdftime.training.checkpoint import Checkpoint
+from pdftime.training.closed_form import fit_bank
 from pdftime.training.loop import Callback, Examples, Kept, Run, keep_prototypes_, scores_of, start, train
 from pdftime.training.progress import ProgressBar
 
 Codes = NDArray[np.int64]
+
+PRIOR_SHARE, PRIOR_CASES = 0.5, 10.0  # of the bank beside a network, and how many cases it takes to outweigh it
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +60,20 @@ class FitOptions:
     """Keep a copy of the prototypes every so many epochs."""
 
 
+class MemberFit(NamedTuple):
+    """A member and what it makes of cases that it did not learn from."""
+
+    member: Member
+    metrics: dict[str, Any]
+    rows: Codes
+    """Places of the training cases that it was judged by; none where others were given for that, or none kept."""
+    probabilities: Tensor
+    """(n, n_classes) of those cases, or of the given ones; double."""
+    left_out: NDArray[np.float32] | None = None
+    """(n_cases, d) embeddings of all training cases, made without them; None where there are none."""
+    seconds: float = 0.0
+
+
 def fit_model(
     data: LabelledCases,
     classes: NDArray[Any],
@@ -71,61 +89,161 @@ def fit_model(
     if options.checkpoint is not None:
         identity = _identity(examples, given, classes, settings, options)
         checkpoint = Checkpoint(options.checkpoint, identity, resume=options.resume)
-    members, measured, spent = [], [], 0.0
-    held_out: list[Codes] = []
+    fits: list[MemberFit] = []
     with ProgressBar(enabled=options.progress) as bar:
         for number in range(options.n_members):
-            bar.begin(f"member {number + 1} of {options.n_members}" if options.n_members > 1 else "training")
+            whose = f"member {number + 1} of {options.n_members}" if options.n_members > 1 else "training"
             seed = seed_for(options.seed, "member", number)
-            fitting, kept, kept_rows = examples, given, np.arange(0)
-            if given is None:
-                rows, kept_rows = validation_split(data.codes, settings.training, seed)
-                fitting = examples.take(rows)
-                kept = examples.take(kept_rows) if len(kept_rows) else None
-            network = PDFTime(
-                settings.model,
-                preparation.n_channels,
-                preparation.n_timepoints,
-                len(classes),
-                generator_for(seed, "weights"),
-                deepcopy(options.backbone),
-            )
-            run = start(network, len(fitting.y), settings.training, seed)
-            held_out.append(kept_rows)
-            callbacks: list[Callback] = [bar, *options.callbacks]
-            if checkpoint is not None:
-                checkpoint.restore_(run, number)
-            if options.keep_prototypes is not None:
-                callbacks.append(keep_prototypes_(run, options.keep_prototypes))
-            if checkpoint is not None:
-                callbacks.append(checkpoint.callback(number))
-            share = _time_share(options, spent, number)
-            train(run, fitting, kept, max_time_s=share, callbacks=callbacks)
-            spent += run.seconds
-            member, metrics = _calibrated(run, kept)
-            members.append(member)
-            measured.append(metrics)
-    metrics = {"n_cases": len(data.cases), "seconds": spent, "members": measured}
+            if settings.model.views != "network":
+                bar.begin(f"{whose}, bank" if settings.model.views == "both" else whose)
+                fits.append(_fit_bank(examples, given, len(classes), settings, seed))
+            if settings.model.views != "bank":
+                bar.begin(whose)
+                share = _time_share(options, sum(fit.seconds for fit in fits), number)
+                fits.append(
+                    _fit_network(examples, given, len(classes), settings, options, number, share, bar, checkpoint)
+                )
+    members = [
+        fit.member._replace(weight=weight) for fit, weight in zip(fits, _weights(fits, examples, given), strict=True)
+    ]
+    metrics = {
+        "n_cases": len(data.cases),
+        "seconds": sum(fit.seconds for fit in fits),
+        "members": [fit.metrics for fit in fits],
+    }
     model = FittedModel(settings, classes, data.cases.channel_names, preparation, members, metrics=metrics)
-    model = replace(model, exemplars=find_exemplars(model, data.cases, data.codes))
-    return replace(model, review=_review(model, data, validation, held_out))
+    left_out = [fit.left_out for fit in fits]
+    model = replace(model, exemplars=find_exemplars(model, data.cases, data.codes, left_out))
+    return replace(model, review=_review(model, data, validation, fits))
+
+
+def _fit_bank(examples: Examples, given: Examples | None, n_classes: int, settings: Settings, seed: int) -> MemberFit:
+    """A bank of convolutions with prototypes in closed form, judged by cases that were left out in turn."""
+    began = time.perf_counter()
+    fit = fit_bank(examples, n_classes, settings.bank, seed)
+    head = fit.network.head
+    if given is None:
+        probabilities = torch.softmax(head(fit.z.float())[-1].double(), dim=1)
+        judged = examples.y[torch.from_numpy(fit.rows)]
+    else:
+        probabilities = torch.softmax(scores_of(fit.network, given.x, given.mask).double(), dim=1)
+        judged = given.y
+    metrics = fit.metrics | {"view": "bank", "n_validation": len(judged)} | _measured(probabilities, judged)
+    everything = len(fit.rows) == len(examples.y)
+    return MemberFit(
+        Member(fit.network, 1.0, []),
+        metrics,
+        fit.rows if given is None else np.arange(0),
+        probabilities,
+        fit.z.float().numpy() if everything else None,
+        time.perf_counter() - began,
+    )
+
+
+def _fit_network(
+    examples: Examples,
+    given: Examples | None,
+    n_classes: int,
+    settings: Settings,
+    options: FitOptions,
+    number: int,
+    max_time_s: float | None,
+    bar: ProgressBar,
+    checkpoint: Checkpoint | None,
+) -> MemberFit:
+    """A learned network, stopped, calibrated and judged by validation cases where there are any."""
+    seed = seed_for(options.seed, "member", number)
+    fitting, kept, kept_rows = examples, given, np.arange(0)
+    if given is None:
+        rows, kept_rows = validation_split(examples.y.numpy(), settings.training, seed)
+        fitting = examples.take(rows)
+        kept = examples.take(kept_rows) if len(kept_rows) else None
+    network = PDFTime(
+        settings.model,
+        examples.x.shape[1],
+        examples.x.shape[2],
+        n_classes,
+        generator_for(seed, "weights"),
+        deepcopy(options.backbone),
+    )
+    run = start(network, len(fitting.y), settings.training, seed)
+    callbacks: list[Callback] = [bar, *options.callbacks]
+    if checkpoint is not None:
+        checkpoint.restore_(run, number)
+    if options.keep_prototypes is not None:
+        callbacks.append(keep_prototypes_(run, options.keep_prototypes))
+    if checkpoint is not None:
+        callbacks.append(checkpoint.callback(number))
+    train(run, fitting, kept, max_time_s=max_time_s, callbacks=callbacks)
+    return _calibrated(run, kept, kept_rows, n_classes)
+
+
+def _weights(fits: list[MemberFit], examples: Examples, given: Examples | None) -> list[float]:
+    """What each member counts: alike among those of one view, and between views by out-of-sample likelihood."""
+    banks = [fit for fit in fits if fit.member.view == "bank"]
+    networks = [fit for fit in fits if fit.member.view == "network"]
+    if not banks or not networks:
+        return [1.0] * len(fits)
+    own: list[tuple[Tensor, Tensor]] = []
+    for bank, network in zip(banks, networks, strict=True):
+        if given is not None:
+            y, (one, other) = given.y, (bank.probabilities, network.probabilities)
+        else:
+            _, places, others = np.intersect1d(bank.rows, network.rows, return_indices=True)
+            y = examples.y[torch.from_numpy(bank.rows[places])]
+            one, other = bank.probabilities[places], network.probabilities[others]
+        here = torch.arange(len(y))
+        own.append((one[here, y], other[here, y]))
+    share = view_share(*(torch.cat(each) for each in zip(*own, strict=True)))
+    return [share if fit.member.view == "bank" else 1.0 - share for fit in fits]
+
+
+def view_share(bank: Tensor, network: Tensor) -> float:
+    """The bank's share, from the probabilities that bank and network give to the true classes of the same cases.
+
+    It maximises their joint likelihood, as if `PRIOR_CASES` more had said `PRIOR_SHARE`.
+
+    >>> import torch
+    >>> view_share(torch.full((500,), 0.9), torch.full((500,), 0.5)) > 0.9
+    True
+    """
+    shares = torch.linspace(0.01, 0.99, 99, dtype=torch.float64)
+    likelihood = (shares[:, None] * bank + (1.0 - shares[:, None]) * network).clamp_min(1e-12).log().sum(dim=1)
+    prior = PRIOR_CASES * (PRIOR_SHARE * shares.log() + (1.0 - PRIOR_SHARE) * (1.0 - shares).log())
+    return float(shares[int((likelihood + prior).argmax())])
 
 
 def _review(
-    model: FittedModel, data: LabelledCases, validation: LabelledCases | None, held_out: list[Codes]
+    model: FittedModel, data: LabelledCases, validation: LabelledCases | None, fits: list[MemberFit]
 ) -> Review:
     """What predictions are worth on cases that were not learned from, or on the training cases for want of such."""
     source, looked_at, index = "training", data, np.arange(len(data.codes))
     if validation is not None:
         source, looked_at, index = "validation", validation, np.arange(len(validation.codes))
         probabilities = model.probabilities(validation.cases)
-    elif any(len(rows) for rows in held_out):
-        probabilities, index = held_out_probabilities(model, data.cases, held_out)
+    elif any(len(fit.rows) for fit in fits):
+        probabilities, index = _held_out(model, fits, len(data.codes))
         source = "held out"
     else:
         probabilities = model.probabilities(data.cases)
     known = looked_at.cases.take(index)
     return review_of(source, probabilities, looked_at.codes[index], index, agreement_of(model, known))
+
+
+def _held_out(model: FittedModel, fits: list[MemberFit], n_cases: int) -> tuple[NDArray[np.float64], Codes]:
+    """Probabilities of cases that did not teach some member, by those members alone; and their places.
+
+    With two views, only of cases that taught neither of them.
+    """
+    views = sorted({fit.member.view for fit in fits})
+    total, weight = np.zeros((n_cases, len(model.classes))), np.zeros((n_cases, len(views)))
+    for member, fit in zip(model.members, fits, strict=True):
+        total[fit.rows] += member.weight * fit.probabilities.numpy()
+        weight[fit.rows, views.index(member.view)] += member.weight
+    index = np.flatnonzero((weight > 0.0).all(axis=1))
+    if not len(index):  # a network that kept no cases has no say here
+        index = np.flatnonzero(weight.any(axis=1))
+    return total[index] / weight[index].sum(axis=1, keepdims=True), index
 
 
 def validation_split(codes: Codes, config: TrainConfig, seed: int) -> tuple[Codes, Codes]:
@@ -141,27 +259,36 @@ def _examples(data: LabelledCases, preparation: Preparation) -> Examples:
     return Examples(x, mask, torch.from_numpy(data.codes), torch.from_numpy(data.weight.astype(np.float32)))
 
 
-def _calibrated(run: Run, validation: Examples | None) -> tuple[Member, dict[str, Any]]:
+def _calibrated(run: Run, validation: Examples | None, rows: Codes, n_classes: int) -> MemberFit:
     """The run's network with its temperature, and what was measured on the validation cases."""
     run.network.eval()
     metrics: dict[str, Any] = {
+        "view": "network",
         "epochs": run.epoch,
         "best_epoch": run.epoch if run.best is None else run.best.epoch,
         "n_validation": 0 if validation is None else len(validation.y),
     }
     kept = None if not run.kept else KeptPrototypes(*_stacked(run.kept))
     if validation is None:
-        return Member(run.network, 1.0, run.history, kept), metrics
+        member = Member(run.network, 1.0, run.history, kept)
+        return MemberFit(member, metrics, rows, torch.zeros(0, n_classes).double(), seconds=run.seconds)
     scores = scores_of(run.network, validation.x, validation.mask)
     temperature = fit_temperature(scores, validation.y)
     probabilities = torch.softmax(scores.double() / temperature, dim=1)
-    metrics |= {
-        "validation_accuracy": float((scores.argmax(dim=1) == validation.y).double().mean()),
-        "validation_log_loss": float(F.cross_entropy(scores.double() / temperature, validation.y)),
-        "validation_calibration_error": expected_calibration_error(probabilities, validation.y),
-        "calibration_error_before": expected_calibration_error(torch.softmax(scores, dim=1), validation.y),
+    metrics |= _measured(probabilities, validation.y)
+    metrics["calibration_error_before"] = expected_calibration_error(torch.softmax(scores, dim=1), validation.y)
+    member = Member(run.network, temperature, run.history, kept)
+    return MemberFit(member, metrics, rows, probabilities, seconds=run.seconds)
+
+
+def _measured(probabilities: Tensor, y: Tensor) -> dict[str, float]:
+    """What probabilities of cases that were not learned from are worth."""
+    found = score(probabilities.numpy(), y.numpy())
+    return {
+        "validation_accuracy": found.accuracy,
+        "validation_log_loss": found.log_loss,
+        "validation_calibration_error": found.calibration_error,
     }
-    return Member(run.network, temperature, run.history, kept), metrics
 
 
 def _stacked(kept: list[Kept]) -> tuple[Codes, list[NDArray[np.float32]]]:

@@ -140,7 +140,8 @@ def _ours(text: str) -> Method | None:
         changes[key.strip().replace("-", "_")] = value_of(value.strip())
     keywords = {key: value for key, value in changes.items() if key in KEYWORDS}
     settings = {key: value for key, value in changes.items() if key not in KEYWORDS}
-    resolved = _plain(preset(name).but(**settings).to_json())
+    chosen = preset(name).but(**settings)
+    resolved = _plain(chosen.to_json())
     count = keywords.get("n_members", 1)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise ConfigError(f"n_members is {count!r}; expected a whole number from 1.")
@@ -152,7 +153,7 @@ def _ours(text: str) -> Method | None:
         name=text,
         class_path=OURS,
         arguments={"preset": name, "settings": _plain(settings), **keywords},
-        identity={"class": OURS, "settings": resolved, "n_members": count, **keywords},
+        identity={"class": OURS, "settings": _plain(chosen.in_use()), "n_members": count, **keywords},
         summary={"preset": name, **differing, **keywords},
         time_keyword="max_time_s",
     )

@@ -224,7 +224,7 @@ def _epochs(classifier: Any) -> int | None:
     """Passes over the training cases, where the classifier says how many."""
     metrics = getattr(classifier, "metrics_", None)
     if isinstance(metrics, dict) and "members" in metrics:
-        return sum(int(member["epochs"]) for member in metrics["members"])
+        return sum(int(member.get("epochs", 0)) for member in metrics["members"])
     epochs = getattr(classifier, "num_epochs", None)
     return int(epochs) if isinstance(epochs, int) else None
 

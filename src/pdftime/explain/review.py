@@ -44,19 +44,6 @@ def review_of(
     )
 
 
-def held_out_probabilities(
-    model: FittedModel, cases: SeriesSet, rows_of_members: list[Codes]
-) -> tuple[NDArray[np.float64], Codes]:
-    """Probabilities of the cases that some member kept for validation, by those members alone; and their places."""
-    total, count = np.zeros((len(cases), len(model.classes))), np.zeros(len(cases))
-    for member, rows in zip(model.members, rows_of_members, strict=True):
-        if len(rows):
-            total[rows] += replace(model, members=[member]).probabilities(cases.take(rows))
-            count[rows] += 1.0
-    index = np.flatnonzero(count)
-    return total[index] / count[index, None], index
-
-
 @torch.no_grad()
 def agreement_of(model: FittedModel, cases: SeriesSet) -> float | None:
     """Share of predictions, of 2000 cases at most, that stay when prototypes are their nearest training series."""

@@ -216,9 +216,7 @@ def _rival_wins(
         yield wins
 
 
-def _statistics(
-    response: Tensor, bias: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch
-) -> Tensor:
+def _statistics(response: Tensor, bias: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch) -> Tensor:
     """(4, v, k, b) of responses (v, k, b, t) above a bias (v, k): proportion, mean, place and longest stretch.
 
     The mean is that of what exceeds the bias; the place that of the responses above it, from -0.5 at the start of
@@ -233,9 +231,7 @@ def _statistics(
     return torch.stack([count / lengths, mean, centre, stretch / lengths])
 
 
-def _local_terms(
-    response: Tensor, bias: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch
-) -> Tensor:
+def _local_terms(response: Tensor, bias: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch) -> Tensor:
     """(4, v, k, b, t): what each time point adds to `_statistics`."""
     over, above, place = _above(response, bias, inside, lengths, scratch)
     some = above.sum(dim=-1, keepdim=True).clamp_min(1.0)

@@ -35,11 +35,18 @@ class BankNetwork(nn.Module):
     offset: Tensor
 
     def __init__(
-        self, bank: ConvolutionBank, seed: int, scaling: Scaling, projection: Tensor, offset: Tensor, head: FixedPrototypes
+        self,
+        bank: ConvolutionBank,
+        seed: int,
+        scaling: Scaling,
+        projection: Tensor,
+        offset: Tensor,
+        head: FixedPrototypes,
     ) -> None:
-        """`projection` (n_features, d) and `offset` (d,) give z; a last entry of 1 keeps its length in its direction."""
+        """`projection` (n_features, d) and `offset` (d,) give z, but for its last entry, which is 1."""
         super().__init__()
         self.bank, self.head = bank, head
+        self.d_model = projection.shape[1] + 1
         self.register_buffer("seed", torch.tensor(seed))
         self.register_buffer("centre", scaling.centre)
         self.register_buffer("inverse", scaling.inverse)

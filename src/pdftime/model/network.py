@@ -46,7 +46,7 @@ class PDFTime(nn.Module):
     ) -> None:
         """Weights are drawn from `generator`; a `backbone` (tokens in, tokens out) takes the encoder's place."""
         super().__init__()
-        d = config.d_model
+        self.d_model = d = config.d_model
         self.stride = 1 if config.max_tokens is None else -(-n_timepoints // config.max_tokens)
         self.spectrum = FrequencyMask(n_channels, n_timepoints) if config.frequency_mask else None
         embedding = InceptionEmbedding if config.embedding == "inception" else LinearEmbedding

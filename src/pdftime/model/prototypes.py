@@ -100,7 +100,7 @@ class FixedPrototypes(PrototypeHead):
     temperature: Tensor
 
     def __init__(self, prototypes: Tensor, mass: Tensor, temperature: Tensor) -> None:
-        """(n_classes, k, d) unit vectors, (n_classes, k) shares of the class, 0 for what is only there to fill."""
+        """(n_classes, k, d) unit vectors, (n_classes, k) shares of the class, 0 for one that repeats another."""
         nn.Module.__init__(self)
         self.by_gradient, self.n_levels = False, 1
         self.register_buffer("level_0", prototypes)

@@ -37,8 +37,8 @@ class BankFit(NamedTuple):
     network: BankNetwork
     rows: NDArray[np.int64]
     """Training cases that were left out, each in its turn: all of them, or a sample of many."""
-    scores: Tensor
-    """(n, n_classes) their scores by prototypes that were found without them, double."""
+    z: Tensor
+    """(n, d) their embeddings by projections that were found without them, double."""
     metrics: dict[str, Any]
 
 
@@ -79,16 +79,13 @@ def fit_bank(examples: Examples, n_classes: int, config: BankConfig, seed: int) 
     fit = fit_left_out(left_out, counts, mass, sample.y, sample.weight, smoothing=smoothing)
     head = _head(counts, mass, fit.temperature)
     network = BankNetwork(bank, bank_seed, scaling, solution.projection, solution.offset, head).eval()
-    scores = head.double()(lifted(left_out))[-1]
-    head.float()
+    z = lifted(left_out)
     metrics = {
         "strength": strength,
         "n_features": features.shape[1],
         "n_prototypes": counts.tolist(),
-        "left_out_accuracy": float((scores.argmax(dim=1) == sample.y).double().mean()),
-        "left_out_log_loss": float(torch.nn.functional.cross_entropy(scores, sample.y)),
     }
-    return BankFit(network, rows, scores, metrics)
+    return BankFit(network, rows, z, metrics)
 
 
 def _streamed(
@@ -101,7 +98,7 @@ def _streamed(
     targets: Tensor,
     weight: Tensor,
 ) -> tuple[Solution, Tensor]:
-    """The regression of all cases, whose features are made batch by batch; the sample's cases are left out in turn."""
+    """The regression of all cases, whose features are made batch by batch; cases of the sample are left out in turn."""
     total = float(examples.weight.double().sum())
     ridge = PrimalRidge(features.shape[1], targets.shape[1], total, features.mean(dim=0))
     for start in range(0, len(examples.y), STREAM_CASES):
@@ -114,10 +111,11 @@ def _streamed(
 
 
 def _head(counts: NDArray[np.int64], mass: Tensor, temperature: float) -> FixedPrototypes:
-    """The prototypes of each class side by side; a class with fewer than the most has places without mass."""
+    """The prototypes of each class side by side; a class with fewer than the most repeats its first without mass."""
     units, owner = prototypes_for(counts)
-    place = np.arange(len(owner)) - (counts.cumsum() - counts)[owner]
-    prototypes = torch.zeros(len(counts), int(counts.max()), units.shape[1])
+    first = counts.cumsum() - counts
+    place = np.arange(len(owner)) - first[owner]
+    prototypes = units[first][:, None, :].repeat(1, int(counts.max()), 1)
     shares = torch.zeros(len(counts), int(counts.max()))
     prototypes[owner, place] = units
     shares[owner, place] = mass.float()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from pdftime.config import TrainConfig
 from pdftime.data.batches import batch_indices, generator_for
@@ -147,7 +147,7 @@ def planned_epochs(n_cases: int, config: TrainConfig) -> int:
 
 
 @torch.no_grad()
-def scores_of(network: PDFTime, x: Tensor, mask: Tensor | None) -> Tensor:
+def scores_of(network: nn.Module, x: Tensor, mask: Tensor | None) -> Tensor:
     """The deciding level's class scores, (n_cases, n_classes), in batches of bounded memory."""
     return torch.cat(
         [

@@ -94,7 +94,7 @@ class PrimalRidge:
         """The solution whose strength suits some of the cases best when each is left out, and those predictions."""
         squares = (self.squares - self.sums[:, None] * self.sums) * self.n_cases
         cross = (self.cross - self.sums[:, None] * self.target_sums) * self.n_cases
-        mean_value = float(squares.diagonal().sum()) / min(self.n_cases, len(squares))
+        mean_value = float(squares.diagonal().sum()) / self.n_cases
         rows = (features - self.centre).double() - self.sums
         share = weight.double() / self.weight_sum
         best: tuple[float, Solution, Tensor] | None = None
