@@ -210,10 +210,20 @@ class PDFTimeClassifier(Keywords, ClassifierMixin, TransformerMixin, BaseEstimat
 
     @property
     def prototypes_(self) -> list[NDArray[np.float32]]:
-        """Per level (n_members, n_classes, k, d_model) unit vectors."""
+        """Per level (n_members, n_classes, k, d_model) unit vectors; those of banks before those of networks.
+
+        Banks choose how many each class gets, so several of them follow each other as (1, n_classes, k, d) arrays.
+        """
         check_is_fitted(self)
-        levels = [[level.detach().numpy() for level in member.network.head.levels] for member in self.model_.members]
-        return [np.stack(each) for each in zip(*levels, strict=True)]
+        found: list[NDArray[np.float32]] = []
+        networks = []
+        for member in self.model_.members:
+            levels = [level.detach().numpy() for level in member.network.head.levels]
+            if member.view == "bank":
+                found += [level[None] for level in levels]
+            else:
+                networks.append(levels)
+        return found + [np.stack(each) for each in zip(*networks, strict=True)]
 
     @property
     def history_(self) -> list[dict[str, Any]]:
@@ -241,7 +251,8 @@ class PDFTimeClassifier(Keywords, ClassifierMixin, TransformerMixin, BaseEstimat
         """The classifier in a model file, ready to predict."""
         model = read_model(path, backbone)
         flat = {name: value for part in model.settings.to_json().values() for name, value in part.items()}
-        loaded = cls(settings=flat, backbone=backbone, n_members=len(model.members))
+        views = {member.view for member in model.members}
+        loaded = cls(settings=flat, backbone=backbone, n_members=len(model.members) // len(views))
         loaded._adopt(model)
         return loaded
 

@@ -147,8 +147,13 @@ class FittedModel:
 
     def pooled(self, each: Sequence[Tensor]) -> Tensor:
         """The average over the members, by their weights."""
-        weights = torch.tensor([member.weight for member in self.members], dtype=torch.float64)
-        return torch.einsum("m,m...->...", weights / weights.sum(), torch.stack([one.double() for one in each]))
+        return pooled(each, self.weights)
+
+    @property
+    def weights(self) -> list[float]:
+        """What each member counts; they sum to 1."""
+        total = sum(member.weight for member in self.members)
+        return [member.weight / total for member in self.members]
 
     @torch.no_grad()
     def embeddings(self, cases: SeriesSet) -> NDArray[np.float32]:
@@ -190,6 +195,11 @@ class FittedModel:
         channels = min(cases.n_channels, 32)  # the network's own features outweigh those of fewer channels
         for part in cases.chunks(BATCH_POINTS * channels * cases.n_timepoints // longest):
             yield part, *as_tensors(self.preparation(part))
+
+
+def pooled(each: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
+    """The average of tensors by weights that sum to 1, in double precision."""
+    return torch.einsum("m,m...->...", torch.tensor(weights).double(), torch.stack([one.double() for one in each]))
 
 
 def as_tensors(prepared: Prepared) -> tuple[Tensor, Tensor | None]:

@@ -12,15 +12,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pdftime.config import Settings
+from pdftime.config import BankConfig, Settings
 from pdftime.container import read_container, write_container
 from pdftime.data.labels import classes_from_json, classes_to_json
 from pdftime.data.prepare import Preparation
 from pdftime.data.series import check_series
 from pdftime.errors import ModelFileError, PDFTimeError
 from pdftime.explain.review import N_BINS
-from pdftime.fitted import Company, Exemplars, FittedModel, KeptPrototypes, Member, Nearest, Review
+from pdftime.fitted import Company, Exemplars, FittedModel, KeptPrototypes, Member, Nearest, Network, Review
+from pdftime.model.bank import ConvolutionBank
+from pdftime.model.bank_network import BankNetwork, Scaling
 from pdftime.model.network import PDFTime
+from pdftime.model.prototypes import FixedPrototypes, PrototypeHead
 from pdftime.training.tensors import from_arrays, to_arrays, with_prefix, without_prefix
 
 Arrays = dict[str, NDArray[Any]]
@@ -42,9 +45,17 @@ def write_model(path: str | os.PathLike[str], model: FittedModel) -> None:
         "classes": classes_to_json(model.classes),
         "channel_names": list(model.channel_names),
         "preparation": model.preparation.to_json(),
-        "members": [{"temperature": member.temperature, "history": member.history} for member in model.members],
+        "members": [
+            {
+                "view": member.view,
+                "temperature": member.temperature,
+                "weight": member.weight,
+                "history": member.history,
+            }
+            for member in model.members
+        ],
         "metrics": model.metrics,
-        "custom_backbone": model.members[0].network.backbone is not None,
+        "custom_backbone": any(_backbone(member.network) is not None for member in model.members),
     }
     if model.review is not None:  # one that was read from a file of format 1 has none
         header["review"] = {"source": model.review.source, "agreement": model.review.agreement}
@@ -62,7 +73,7 @@ def read_model(path: str | os.PathLike[str], backbone: nn.Module | None = None) 
 
 
 def _model(arrays: Arrays, header: dict[str, Any], backbone: nn.Module | None) -> FittedModel:
-    settings = Settings.from_json(header["settings"])
+    settings = Settings.from_json(_of_now(header["settings"]))
     classes = classes_from_json(header["classes"])
     preparation = Preparation.from_json(header["preparation"])
     if header["custom_backbone"] != (backbone is not None):
@@ -73,19 +84,23 @@ def _model(arrays: Arrays, header: dict[str, Any], backbone: nn.Module | None) -
         )
     members = []
     for number, state in enumerate(header["members"]):
-        network = _empty_network(settings, preparation, len(classes), backbone)
         weights = from_arrays(without_prefix(f"member.{number}.", arrays))
+        network: Network
+        if state.get("view", "network") == "bank":
+            network = _bank_network(weights, settings, preparation, len(classes))
+        else:
+            network = _empty_network(settings, preparation, len(classes), backbone)
         if _forms(weights) != _forms(network.state_dict()):
             raise ModelFileError(f"the weights of member {number} are not of the network that its settings describe")
         network.load_state_dict(weights, assign=True)
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # or the last bits differ
-        temperature = float(state["temperature"])
-        if not 0.0 < temperature < np.inf:
-            raise ModelFileError(f"member {number} has the temperature {temperature}")
+        temperature, weight = float(state["temperature"]), float(state.get("weight", 1.0))
+        if not (0.0 < temperature < np.inf and 0.0 < weight < np.inf):
+            raise ModelFileError(f"member {number} has the temperature {temperature} and the weight {weight}")
         history = [dict(record) for record in state["history"]]
         kept = _kept(without_prefix(f"kept.{number}.", arrays), network)
-        members.append(Member(network.requires_grad_(True).eval(), temperature, history, kept))
-    exemplars = _exemplars(without_prefix("exemplars.", arrays), len(members), settings, classes, preparation)
+        members.append(Member(network.requires_grad_(True).eval(), temperature, history, kept, weight))
+    exemplars = _exemplars(without_prefix("exemplars.", arrays), members, classes, preparation)
     review = None
     if "review" in header or any(name.startswith("review.") for name in arrays):
         review = _review(without_prefix("review.", arrays), header["review"], len(classes))
@@ -120,6 +135,44 @@ def _empty_network(
         )
 
 
+def _bank_network(
+    weights: Mapping[str, Tensor], settings: Settings, preparation: Preparation, n_classes: int
+) -> BankNetwork:
+    """The bank that a seed stands for, with places for what the file brings; as large as the file, not larger."""
+    n_biases = weights["bank.biases"].shape[1]
+    n_groups = (settings.bank.n_groups, max(1, settings.bank.n_groups // 2))
+    projection, prototypes = weights["projection"], weights["head.level_0"]
+    for each in n_groups:
+        bank = ConvolutionBank(
+            preparation.n_channels,
+            preparation.n_timepoints,
+            n_groups=each,
+            n_biases=n_biases,
+            seed=int(weights["seed"]),
+        )
+        if bank.n_counts + bank.n_pooled == len(projection):
+            break
+    else:
+        raise ModelFileError("its bank of convolutions is not the one that its settings describe")
+    if prototypes.ndim != 3 or len(prototypes) != n_classes or prototypes.shape[2] != projection.shape[1] + 1:
+        raise ModelFileError(f"its prototypes have the shape {tuple(prototypes.shape)}")
+    features, d = projection.new_empty(len(projection)), projection.shape[1]
+    head = FixedPrototypes(prototypes, prototypes.new_empty(prototypes.shape[:2]), torch.tensor(1.0))
+    scaling = Scaling(features, features)
+    return BankNetwork(bank, 0, scaling, torch.empty_like(projection), projection.new_empty(d), head)
+
+
+def _of_now(settings: Any) -> Any:
+    """Settings of format 1 or 2, which knew one view only, in today's form."""
+    if not isinstance(settings, Mapping) or "bank" in settings or "model" not in settings:
+        return settings
+    return {**settings, "model": {"views": "network", **settings["model"]}, "bank": BankConfig().to_json()}
+
+
+def _backbone(network: Network) -> nn.Module | None:
+    return None if isinstance(network, BankNetwork) else network.backbone
+
+
 def _forms(weights: Mapping[str, Tensor]) -> dict[str, tuple[Any, ...]]:
     return {name: (tensor.dtype, tensor.shape) for name, tensor in weights.items()}
 
@@ -143,9 +196,10 @@ def _exemplar_arrays(exemplars: Exemplars) -> Arrays:
 
 
 def _exemplars(
-    arrays: Arrays, n_members: int, settings: Settings, classes: NDArray[Any], preparation: Preparation
+    arrays: Arrays, members: list[Member], classes: NDArray[Any], preparation: Preparation
 ) -> Exemplars | None:
-    if settings.model.head != "prototypes":
+    heads = [member.network.head for member in members]
+    if not all(isinstance(head, PrototypeHead) for head in heads):
         return None
     numbers, codes = _whole(arrays["numbers"], 2**62), _whole(arrays["codes"], len(classes))
     shape = (numbers.size, preparation.n_channels, preparation.n_timepoints)
@@ -154,9 +208,9 @@ def _exemplars(
     cases = check_series(arrays["X"], codes, lengths=arrays["lengths"])
     nearest, company = [], []
     has_company = "0.0.usage" in arrays  # files of format 1 have not
-    for number in range(n_members):
+    for number, head in enumerate(heads):
         levels, around = [], []
-        for level, k in enumerate(settings.model.n_prototypes):
+        for level, k in enumerate(prototypes.shape[1] for prototypes in head.levels):
             position = _whole(arrays[f"{number}.{level}.position"], len(cases))
             similarity = arrays[f"{number}.{level}.similarity"]
             same = similarity.dtype == np.float32 and position.shape == similarity.shape
@@ -184,7 +238,7 @@ def _kept_arrays(kept: KeptPrototypes) -> Arrays:
     return {"epochs": kept.epochs, **{f"level.{level}": each for level, each in enumerate(kept.levels)}}
 
 
-def _kept(arrays: Arrays, network: PDFTime) -> KeptPrototypes | None:
+def _kept(arrays: Arrays, network: Network) -> KeptPrototypes | None:
     if not arrays:
         return None
     epochs = _whole(arrays["epochs"], 2**31)

@@ -25,8 +25,7 @@ from pdftime.explain.checks import on_prepared_axis, probability_of, without
 from pdftime.explain.evidence import explain
 from pdftime.explain.explanation import Explanation
 from pdftime.explain.gallery import explain_model
-from pdftime.explain.gradients import even_rule, mean_gradient
-from pdftime.explain.maps import averaged, baseline_of, score_of
+from pdftime.explain.maps import baseline_of, score_map
 from pdftime.explain.untrained import untrained
 from pdftime.fitted import FittedModel
 
@@ -138,14 +137,13 @@ def all_maps(model: FittedModel, cases: SeriesSet, seed: int) -> tuple[Maps, lis
     baseline, _ = baseline_of(model, x, mask)
     target = np.array([each.source.target for each in explanations])
     codes = torch.from_numpy(target)
-    gradient = mean_gradient(untrained(model, seed), x, mask, baseline, score_of(codes), even_rule(16, len(x)))[0]
     rng = np.random.default_rng(seed_for(seed, "explain", "random"))
     pairs = list(zip(explanations, inside, strict=True))
     values = {
         "score map": np.stack([on_prepared_axis(each.input_map, own) for each, own in pairs]),
         "margin map": np.stack([on_prepared_axis(each.margin_map, own) for each, own in pairs]),
         "token evidence": np.stack([_tokens(each, own) for each, own in pairs]),
-        "untrained network": averaged((gradient * (x - baseline)).numpy(), inside),
+        "untrained network": score_map(untrained(model, seed), x, mask, baseline, codes, 16),
         "|x - median|": _from_median(prepared.x.astype(np.float64), inside),
         "random": rng.random(x.shape),
     }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -12,11 +10,9 @@ from torch import Tensor
 from pdftime import fitted
 from pdftime.data.batches import generator_for, seed_for
 from pdftime.explain.explanation import Check, Checks, Curve, Explanation, Floats
-from pdftime.explain.gradients import even_rule, mean_gradient
-from pdftime.explain.maps import averaged, baseline_of, on_own_axis, score_of
+from pdftime.explain.maps import baseline_of, on_own_axis, score_map
 from pdftime.explain.untrained import untrained
 from pdftime.fitted import FittedModel
-from pdftime.model.network import PDFTime
 
 SHARES = np.linspace(0.0, 1.0, 11)
 """Of the series, taken away or given; as many below one half as above, so that a random order gives both curves."""
@@ -58,7 +54,8 @@ def check(explanation: Explanation) -> Checks:
         checks.append(Check(f"sufficiency {at}", float(rest[place]), bar, False, MEANINGS["sufficiency"]))
     chance = float(random_lost[:, 1:-1].mean())
     checks.append(Check("AOPC", float(lost[1:-1].mean()), chance, True, MEANINGS["AOPC"]))
-    foreign = _map([untrained(model)], x, mask, baseline, source.target)
+    target = torch.tensor([source.target])
+    foreign = score_map(untrained(model), x, mask, baseline, target, N_STEPS)[0]
     checks.append(
         Check(
             "likeness to an untrained network",
@@ -68,8 +65,7 @@ def check(explanation: Explanation) -> Checks:
             MEANINGS["untrained"],
         )
     )
-    networks = [member.network for member in model.members]
-    noisy = _map(networks, _with_noise(x, inside), mask, baseline, source.target)
+    noisy = score_map(model, _with_noise(x, inside), mask, baseline, target, N_STEPS)[0]
     checks.append(
         Check(
             "stability",
@@ -134,27 +130,9 @@ def probability_of(model: FittedModel, x: Tensor, mask: Tensor | None, target: i
     parts = []
     for start in range(0, len(x), size):
         rows = slice(start, start + size)
-        each = [
-            torch.softmax(
-                member.network(x[rows], None if shared is None else shared[rows]).scores[-1].double()
-                / member.temperature,
-                dim=1,
-            )[:, target]
-            for member in model.members
-        ]
-        parts.append(torch.stack(each).mean(dim=0))
+        each = model.member_probabilities(x[rows], None if shared is None else shared[rows])
+        parts.append(model.pooled(each)[:, target])
     found: Floats = torch.cat(parts).numpy()
-    return found
-
-
-def _map(networks: Sequence[PDFTime], x: Tensor, mask: Tensor | None, baseline: Tensor, target: int) -> Floats:
-    """(c, t) the score's map of one series on the prepared axis, with few steps."""
-    code = torch.tensor([target])
-    rule = even_rule(N_STEPS, 1)
-    each = [mean_gradient(network, x, mask, baseline, score_of(code), rule)[0, 0] for network in networks]
-    values = torch.stack(each).mean(dim=0) * (x - baseline)[0]
-    inside = torch.ones(1, x.shape[2], dtype=torch.bool) if mask is None else mask
-    found: Floats = averaged(values.numpy()[None], inside.numpy())[0]
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from pdftime.explain.explanation import (
     Explanation,
     Floats,
     Neighbour,
+    Opinion,
     PrototypeMatch,
     ScoreSheet,
     Source,
@@ -24,7 +26,7 @@ from pdftime.explain.explanation import (
 )
 from pdftime.explain.locality import DRAWABLE, locality
 from pdftime.explain.maps import as_map, baseline_of, make_maps, score_and_margin
-from pdftime.explain.split import Parts, Split, parts_of_score, split_over_tokens, token_edges
+from pdftime.explain.split import Parts, ReadOut, Split, parts_of_score, read_out, split_over_tokens
 from pdftime.fitted import FittedModel
 from pdftime.model.network import Output
 from pdftime.model.prototypes import PrototypeHead
@@ -74,28 +76,29 @@ class _Batch:
         self.model, self.cases, self.padded = model, cases, mask is not None
         networks = [member.network for member in model.members]
         outputs = [network(x, mask) for network in networks]
-        self.scores = torch.stack([output.scores[-1].double() for output in outputs]).mean(dim=0).numpy()
-        calibrated = [
+        self.scores = model.pooled([output.scores[-1] for output in outputs]).numpy()
+        self.opinions = [
             torch.softmax(output.scores[-1].double() / member.temperature, dim=1)
             for member, output in zip(model.members, outputs, strict=True)
         ]
-        self.probabilities = torch.stack(calibrated).mean(dim=0).numpy()
+        self.probabilities = model.pooled(self.opinions).numpy()
         self.order = np.argsort(-self.probabilities, axis=1, kind="stable")
         self.target, self.contrast = _pairs(self.order, target, contrast)
         targets, contrasts = torch.from_numpy(self.target), torch.from_numpy(self.contrast)
         baseline, self.baseline_name = baseline_of(model, x, mask)
-        self.maps = make_maps(networks, x, mask, baseline, score_and_margin(targets, contrasts))
+        quantities = score_and_margin(targets, contrasts)
+        self.maps = make_maps(networks, x, mask, baseline, quantities, weights=model.weights)
         pairs = list(zip(networks, outputs, strict=True))
-        self.splits = [split_over_tokens(network, output, targets) for network, output in pairs]
-        self.other_splits = [split_over_tokens(network, output, contrasts) for network, output in pairs]
+        self.splits = [split_over_tokens(network, x, mask, output, targets) for network, output in pairs]
+        self.others = [read_out(network, output, contrasts) for network, output in pairs]
         self.parts = [_parts(model, output, targets, member) for member, output in enumerate(outputs)]
         self.other_parts = [_parts(model, output, contrasts, member) for member, output in enumerate(outputs)]
         each = [
             locality(network, x, mask, baseline, split.direction)
             for network, split in zip(networks, self.splits, strict=True)
         ]
-        self.locality = torch.stack(each).mean(dim=0).numpy()
-        self.edges = token_edges(networks[0], self.splits[0].tokens.shape[1], x.shape[2]).numpy()
+        self.locality = model.pooled(each).numpy()
+        self.tokens, self.edges = _on_shared_edges(model, self.splits, x.shape[2])
         self.n = x.shape[2]
 
     def explanations(self) -> list[Explanation]:
@@ -131,8 +134,9 @@ class _Batch:
             classes=labels,
             scores=self.scores[row],
             probabilities=self.probabilities[row],
+            opinions=self._opinions(row),
             target=sheet,
-            contrast=self._sheet(row, contrast, self.other_splits, self.other_parts),
+            contrast=self._sheet(row, contrast, self.others, self.other_parts),
             tokens=self._tokens(row, length, sheet),
             where=where,
             why_not=why_not,
@@ -145,20 +149,36 @@ class _Batch:
         )
         return replace(explanation, warnings=caveats_of(explanation))
 
-    def _sheet(self, row: int, code: int, splits: list[Split], parts: list[list[Parts]]) -> ScoreSheet:
+    def _opinions(self, row: int) -> tuple[Opinion, ...]:
+        return tuple(
+            Opinion(
+                view=member.view,
+                weight=weight,
+                probabilities=probabilities[row].numpy(),
+                predicted=self.model.classes.tolist()[int(probabilities[row].argmax())],
+            )
+            for member, weight, probabilities in zip(
+                self.model.members, self.model.weights, self.opinions, strict=True
+            )
+        )
+
+    def _mean(self, values: list[Tensor]) -> float:
+        return float(self.model.pooled(values))
+
+    def _sheet(self, row: int, code: int, splits: Sequence[Split | ReadOut], parts: list[list[Parts]]) -> ScoreSheet:
         return ScoreSheet(
             label=self.model.classes.tolist()[code],
             score=float(self.scores[row, code]),
             probability=float(self.probabilities[row, code]),
             matches=tuple(_matches(self.model, parts, row, code)),
-            entropy=_mean([split.entropy[row] for split in splits]),
+            entropy=self._mean([split.entropy[row] for split in splits]),
             level_entropies=tuple(tuple(float(part.entropy[row]) for part in levels) for levels in parts),
-            offset=_mean([split.offset[row] for split in splits]),
+            offset=self._mean([split.offset[row] for split in splits]),
         )
 
     def _tokens(self, row: int, length: int, sheet: ScoreSheet) -> TokenEvidence:
-        values: Floats = torch.stack([split.tokens[row] for split in self.splits]).mean(dim=0).numpy()
-        class_token = _mean([split.class_token[row] for split in self.splits])
+        values: Floats = self.tokens[row].numpy()
+        class_token = self._mean([split.class_token[row] for split in self.splits])
         rest = sheet.entropy + sheet.offset
         edges = self.edges
         if self.padded and length <= self.n:
@@ -175,6 +195,19 @@ class _Batch:
             locality=float(self.locality[row]),
             drawable=bool(self.locality[row] >= DRAWABLE),
         )
+
+
+def _on_shared_edges(model: FittedModel, splits: list[Split], n_timepoints: int) -> tuple[Tensor, Floats]:
+    """(b, n_tokens) evidence averaged over the members, and edges; by time point where their tokens differ."""
+    if all(torch.equal(split.edges, splits[0].edges) for split in splits):
+        return model.pooled([split.tokens for split in splits]), splits[0].edges.numpy()
+    edges: Floats = np.arange(n_timepoints + 1, dtype=np.float64)
+    spread = []
+    for split in splits:
+        running = np.concatenate([np.zeros((len(split.tokens), 1)), split.tokens.numpy().cumsum(axis=1)], axis=1)
+        at_edges = np.stack([np.interp(edges, split.edges.numpy(), row) for row in running])
+        spread.append(torch.from_numpy(np.diff(at_edges, axis=1)))
+    return model.pooled(spread), edges
 
 
 def _pairs(
@@ -209,11 +242,13 @@ def _matches(model: FittedModel, parts: list[list[Parts]], row: int, code: int) 
             responsibility=float(part.responsibility[row, number]),
             contribution=float(part.contribution[row, number]),
             decides=level == len(levels) - 1,
+            weight=model.weights[member],
             **surroundings(model, member, level, code, number),
         )
         for member, levels in enumerate(parts)
         for level, part in enumerate(levels)
         for number in range(part.similarity.shape[1])
+        if model.members[member].network.head.masses[level][code, number] > 0.0
     ]
 
 
@@ -250,10 +285,6 @@ def surroundings(model: FittedModel, member: int, level: int, code: int, number:
         "purity": round(float(company.purity[code, number]), 6),  # kept in float32, where 0.7 is a little less
         "relative_gap": gap / max(float(company.gaps[code, 0]), 1e-6),
     }
-
-
-def _mean(values: list[Tensor]) -> float:
-    return float(torch.stack(values).mean())
 
 
 def _channel_names(model: FittedModel, cases: SeriesSet) -> tuple[str, ...]:

@@ -47,6 +47,8 @@ class PrototypeMatch:
     """responsibility * similarity / T. Those of a level, with `entropy` of that level, sum to its score."""
     decides: bool
     """Whether its level is the last, the one that decides."""
+    weight: float
+    """What its member counts among the members."""
     usage: float | None
     """Share of the class's training series that are nearest to this one of the class's prototypes."""
     purity: float | None
@@ -59,6 +61,19 @@ class PrototypeMatch:
     """The nearest training series of its class, nearest first, at most five, each once."""
     wrong: Neighbour | None
     """The nearest training series of any other class. Like usage and purity, None in files of format 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Opinion:
+    """What one member makes of the case."""
+
+    view: str
+    """'bank' or 'network'."""
+    weight: float
+    """What it counts; the weights of all members sum to 1."""
+    probabilities: Floats
+    """(n_classes,) calibrated."""
+    predicted: Any
 
 
 @dataclass(frozen=True)
@@ -86,8 +101,8 @@ class ScoreSheet:
 
     @property
     def best_match(self) -> PrototypeMatch | None:
-        """The deciding prototype with the largest responsibility; None with a linear head."""
-        return max(self.deciding, key=lambda match: match.responsibility, default=None)
+        """The deciding prototype with the largest weighted responsibility; None with a linear head."""
+        return max(self.deciding, key=lambda match: match.weight * match.responsibility, default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,6 +267,8 @@ class Explanation:
     """(n_classes,) averaged over members."""
     probabilities: Floats
     """(n_classes,) calibrated, averaged over members; the class of the highest is predicted."""
+    opinions: tuple[Opinion, ...]
+    """Of each member."""
     target: ScoreSheet
     """The class that is explained: the predicted one unless another was asked for."""
     contrast: ScoreSheet
@@ -297,6 +314,16 @@ class Explanation:
         """A segment's time stamps in words, first to last; None where the series has none."""
         return None if self.times is None else span_text(self.times[segment.start], self.times[segment.end])
 
+    @property
+    def carried_by(self) -> str | None:
+        """The view that did most to put the target above the contrast; None in a model of one view."""
+        places = [self.classes.index(sheet.label) for sheet in (self.target, self.contrast)]
+        leads: dict[str, float] = {}
+        for opinion in self.opinions:
+            lead = opinion.weight * float(opinion.probabilities[places[0]] - opinion.probabilities[places[1]])
+            leads[opinion.view] = leads.get(opinion.view, 0.0) + lead
+        return max(leads, key=lambda view: leads[view]) if len(leads) > 1 else None
+
     def check(self) -> Checks:
         """Put the explanation to the test; costs about as much as the explanation, once."""
         return self._checks
@@ -314,7 +341,7 @@ class Explanation:
         return prototype_map(self.source, match, self.channel_names)
 
     def summary(self) -> str:
-        """Three plain sentences: the decision, what it looks like, and where."""
+        """Three plain sentences: the decision, what it looks like, and where; one more if there are two views."""
         best, other = self.target, self.contrast
         decision = (
             f"This series is {self.predicted!r} with probability {self.probabilities.max():.2f}; "
@@ -325,7 +352,14 @@ class Explanation:
                 f"This series is {self.predicted!r}; what follows is why it could be {best.label!r}, probability "
                 f"{best.probability:.2f}, rather than {other.label!r}, probability {other.probability:.2f}."
             )
-        return f"{decision} {self._looks_like()} {self._lies_in()}"
+        return " ".join([decision, *self._carried(), self._looks_like(), self._lies_in()])
+
+    def _carried(self) -> list[str]:
+        if self.carried_by is None:
+            return []
+        agree = len({str(opinion.predicted) for opinion in self.opinions}) == 1
+        other = "agrees" if agree else "does not agree"
+        return [f"Of its two views, the {self.carried_by} carried the decision, and the other {other}."]
 
     def _looks_like(self) -> str:
         match = self.best_match

@@ -209,11 +209,11 @@ def _level_view(model: FittedModel, member: int, level: int, prototypes: Floats)
 def _entries(model: FittedModel, view: LevelView) -> list[GalleryEntry]:
     n_classes, k, _ = view.prototypes.shape
     company = None if model.exemplars is None else model.exemplars.company
-    n_levels = len(model.settings.model.n_prototypes)
+    head = model.members[view.member].network.head
     entries = []
     for code in range(n_classes):
         cosines = view.cosines[code * k : (code + 1) * k, code * k : (code + 1) * k]
-        for number in range(k):
+        for number in np.flatnonzero(head.masses[view.level][code] > 0.0).tolist():
             found = surroundings(model, view.member, view.level, code, number)
             twins = np.flatnonzero(cosines[number, :number] >= DUPLICATE)
             coverage = None if company is None else float(company[view.member][view.level].coverage[code, number])
@@ -223,7 +223,7 @@ def _entries(model: FittedModel, view: LevelView) -> list[GalleryEntry]:
                     level=view.level,
                     number=number,
                     label=model.classes.tolist()[code],
-                    decides=view.level == n_levels - 1,
+                    decides=view.level == len(head.levels) - 1,
                     coverage=coverage,
                     dead=found["usage"] == 0.0,
                     duplicate_of=int(twins[0]) if len(twins) else None,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from pdftime import fitted
-from pdftime.model.network import Output, PDFTime
+from pdftime.model.network import Output
+from pdftime.model.prototypes import PrototypeHead
 
 PROBES = 16
 STEPS = 45
@@ -19,7 +20,7 @@ EVEN = 0.3  # share of the points that lie evenly, wherever the path is steep
 COMPLETE = 0.01  # the largest gap that a map may have without being made again with more points
 DOUBLINGS = 2  # how often it is made again, with twice the points each time
 
-Quantity = Callable[[PDFTime, Output, Tensor], Tensor]
+Quantity = Callable[[Any, Output, Tensor], Tensor]
 """(network, its output, rows) -> (n, q): what is explained, for a batch that holds the cases `rows`."""
 
 
@@ -30,6 +31,19 @@ class Rule(NamedTuple):
     """(n, b) places on the path from the baseline, 0, to the series, 1."""
     weights: NDArray[np.float64]
     """(n, b), summing to 1 per case."""
+
+
+class HeadAlone(nn.Module):
+    """A head as a network whose series is z: gradients of what a bank, which has none, leads to."""
+
+    def __init__(self, head: PrototypeHead) -> None:
+        super().__init__()
+        self.head = head
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Output:
+        """(b, 1, d) -> Output."""
+        z = x[:, 0]
+        return Output(self.head(z), z, x, None, [])
 
 
 class Integral(NamedTuple):
@@ -45,7 +59,7 @@ class Integral(NamedTuple):
 
 @torch.no_grad()
 def integrate(
-    network: PDFTime,
+    network: nn.Module,
     x: Tensor,
     mask: Tensor | None,
     baseline: Tensor,
@@ -61,7 +75,8 @@ def integrate(
     gradient = mean_gradient(network, x, mask, baseline, quantity, steep_rule(probes.numpy(), n_steps))
     found = Integral(gradient, probes[0], probes[-1])
     for doubling in range(1, DOUBLINGS + 1):
-        rows = (completeness_gap(found, x - baseline) > COMPLETE).any(dim=0).nonzero()[:, 0]
+        total = (gradient * (x - baseline)).sum(dim=(2, 3))
+        rows = (completeness_gap(total, found.start, found.stop) > COMPLETE).any(dim=0).nonzero()[:, 0]
         if not len(rows):
             break
         rule = steep_rule(probes[:, :, rows].numpy(), n_steps * 2**doubling)
@@ -70,12 +85,11 @@ def integrate(
     return found
 
 
-def completeness_gap(integral: Integral, difference: Tensor) -> Tensor:
-    """(q, b) how far a map is from stop - start, as a share of the largest of |start|, |stop|, |stop - start|, 1."""
-    rise = integral.stop - integral.start
-    missing = ((integral.gradient * difference).sum(dim=(2, 3)) - rise).abs()
-    size = torch.stack([integral.start.abs(), integral.stop.abs(), rise.abs()]).amax(dim=0)
-    return missing / size.clamp_min(1.0)
+def completeness_gap(total: Tensor, start: Tensor, stop: Tensor) -> Tensor:
+    """How far a map's total is from stop - start, as a share of the largest of |start|, |stop|, |stop - start|, 1."""
+    rise = stop - start
+    size = torch.stack([start.abs(), stop.abs(), rise.abs()]).amax(dim=0)
+    return (total - rise).abs() / size.clamp_min(1.0)
 
 
 def _of(quantity: Quantity, chosen: Tensor) -> Quantity:
@@ -84,7 +98,7 @@ def _of(quantity: Quantity, chosen: Tensor) -> Quantity:
 
 
 def mean_gradient(
-    network: PDFTime, x: Tensor, mask: Tensor | None, baseline: Tensor, quantity: Quantity, rule: Rule
+    network: nn.Module, x: Tensor, mask: Tensor | None, baseline: Tensor, quantity: Quantity, rule: Rule
 ) -> Tensor:
     """(q, b, c, t) double: the gradient of each quantity, averaged along the path by a quadrature rule."""
     total = torch.zeros(0)
@@ -131,7 +145,7 @@ def even_rule(n_steps: int, n_cases: int) -> Rule:
 
 
 def _along(
-    network: PDFTime,
+    network: nn.Module,
     x: Tensor,
     mask: Tensor | None,
     baseline: Tensor,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pdftime.explain.split import token_edges
+from pdftime.explain.split import token_evidence
+from pdftime.fitted import Network
 from pdftime.model.network import PDFTime
 
 N_BLOCKS = 8
@@ -13,7 +14,7 @@ DRAWABLE = 0.8  # measured in docs/explanations.md: below it, token evidence poi
 
 
 @torch.no_grad()
-def locality(network: PDFTime, x: Tensor, mask: Tensor | None, baseline: Tensor, direction: Tensor) -> Tensor:
+def locality(network: Network, x: Tensor, mask: Tensor | None, baseline: Tensor, direction: Tensor) -> Tensor:
     """(b,) from 0, evidence depends on the whole series alike, to 1, on the series near its token alone.
 
     An eighth of the series after the other is replaced by the baseline. Of the change in evidence
@@ -21,18 +22,18 @@ def locality(network: PDFTime, x: Tensor, mask: Tensor | None, baseline: Tensor,
     side is compared with the share that such tokens have of the series. A class token has no place: 0.
     """
     zeros = x.new_zeros(len(x), dtype=torch.float64)
-    if network.class_token is not None:
+    if isinstance(network, PDFTime) and network.class_token is not None:
         return zeros
     ends = torch.full((len(x),), x.shape[2]) if mask is None else mask.sum(dim=1)
     time = torch.arange(x.shape[2])
-    before, inside = _evidence(network, x, mask, direction)
-    edges = token_edges(network, before.shape[1], x.shape[2])
+    before, edges = token_evidence(network, x, mask, direction)
     place = (edges[1:] + edges[:-1]) / 2
+    inside = edges[:-1] < ends[:, None]
     near_change, change, expected = zeros.clone(), zeros.clone(), zeros.clone()
     for block in range(N_BLOCKS):
         start, stop = ends * block / N_BLOCKS, ends * (block + 1) / N_BLOCKS
         hidden = (time >= start[:, None]) & (time < stop[:, None])
-        after, _ = _evidence(network, torch.where(hidden[:, None, :], baseline, x), mask, direction)
+        after, _ = token_evidence(network, torch.where(hidden[:, None, :], baseline, x), mask, direction)
         moved = (after - before).abs()
         margin = (stop - start)[:, None] / 2
         near = inside & (place >= start[:, None] - margin) & (place < stop[:, None] + margin)
@@ -41,12 +42,3 @@ def locality(network: PDFTime, x: Tensor, mask: Tensor | None, baseline: Tensor,
         expected += moved.sum(dim=1) * near.sum(dim=1) / inside.sum(dim=1)
     excess = (near_change - expected) / (change - expected).clamp_min(1e-12)
     return excess.clamp(0.0, 1.0)
-
-
-def _evidence(network: PDFTime, x: Tensor, mask: Tensor | None, direction: Tensor) -> tuple[Tensor, Tensor]:
-    """(b, n_tokens) evidence along a fixed direction, and which tokens are inside their series."""
-    output = network(x, mask)
-    evidence = torch.einsum("btd,bd->bt", output.tokens.double(), direction)
-    if output.inside is None:
-        return evidence, torch.ones_like(evidence, dtype=torch.bool)
-    return evidence * output.inside, output.inside

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +12,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pdftime.explain.explanation import AttributionMap, Floats, PrototypeMatch, Segment, Source
-from pdftime.explain.gradients import STEPS, Integral, Quantity, completeness_gap, integrate
-from pdftime.fitted import FittedModel
-from pdftime.model.network import Output, PDFTime
+from pdftime.explain.gradients import (
+    STEPS,
+    HeadAlone,
+    Quantity,
+    completeness_gap,
+    even_rule,
+    integrate,
+    mean_gradient,
+)
+from pdftime.fitted import FittedModel, Network, pooled
+from pdftime.model.bank_network import BankNetwork
+from pdftime.model.network import Output
 from pdftime.model.prototypes import PrototypeHead
 
 NEIGHBOURS = 7  # time points that a map is averaged over, fewer in short series; measured in docs/explanations.md
@@ -37,6 +47,15 @@ class Maps(NamedTuple):
 
 def baseline_of(model: FittedModel, x: Tensor, mask: Tensor | None) -> tuple[Tensor, str]:
     """(b, c, t) what series are compared with, and its name."""
+    baseline, name = _baseline_series(model, x, mask)
+    views = {member.view for member in model.members}
+    average = "a case with the average features of the training series"
+    if views == {"network"}:
+        return baseline, name
+    return baseline, average if views == {"bank"} else f"{name}; for the bank, {average}"
+
+
+def _baseline_series(model: FittedModel, x: Tensor, mask: Tensor | None) -> tuple[Tensor, str]:
     if model.settings.prepare.scaling == "series":
         return torch.zeros_like(x), "the mean of the series itself, per channel"
     if model.settings.prepare.scaling == "train":
@@ -49,7 +68,7 @@ def baseline_of(model: FittedModel, x: Tensor, mask: Tensor | None) -> tuple[Ten
 def score_and_margin(target: Tensor, contrast: Tensor) -> Quantity:
     """The target's score, and how far it is above the contrast's."""
 
-    def quantity(network: PDFTime, output: Output, rows: Tensor) -> Tensor:
+    def quantity(network: Network, output: Output, rows: Tensor) -> Tensor:
         scores = output.scores[-1]
         here = torch.arange(len(rows))
         score = scores[here, target[rows]]
@@ -61,7 +80,7 @@ def score_and_margin(target: Tensor, contrast: Tensor) -> Quantity:
 def score_of(target: Tensor) -> Quantity:
     """The target's score alone."""
 
-    def quantity(network: PDFTime, output: Output, rows: Tensor) -> Tensor:
+    def quantity(network: Network, output: Output, rows: Tensor) -> Tensor:
         return output.scores[-1][torch.arange(len(rows)), target[rows], None]
 
     return quantity
@@ -70,34 +89,86 @@ def score_of(target: Tensor) -> Quantity:
 def similarity_to(level: int, code: int, number: int) -> Quantity:
     """The cosine to one prototype."""
 
-    def quantity(network: PDFTime, output: Output, rows: Tensor) -> Tensor:
+    def quantity(network: Network, output: Output, rows: Tensor) -> Tensor:
         assert isinstance(network.head, PrototypeHead)
         return network.head.similarities(output.z)[level][:, code, number, None]
 
     return quantity
 
 
+class _Found(NamedTuple):
+    """One network's maps of several quantities, as they are."""
+
+    values: Tensor
+    """(q, b, c, t)"""
+    frequency_values: Tensor
+    """(q, b, c, f)"""
+    start: Tensor
+    """(q, b)"""
+    stop: Tensor
+    """(q, b)"""
+
+
 def make_maps(
-    networks: Sequence[PDFTime],
+    networks: Sequence[Network],
     x: Tensor,
     mask: Tensor | None,
     baseline: Tensor,
     quantity: Quantity,
     *,
+    weights: Sequence[float] | None = None,
     n_steps: int = STEPS,
 ) -> Maps:
-    """The maps of the networks, averaged."""
-    each = [integrate(network, x, mask, baseline, quantity, n_steps=n_steps) for network in networks]
-    mean = Integral(*(torch.stack(parts).mean(dim=0) for parts in zip(*each, strict=True)))
-    difference = (x - baseline).double()
-    inside = torch.ones(x.shape[0], x.shape[2], dtype=torch.bool) if mask is None else mask
+    """The maps of the networks, averaged by weights that sum to 1, or alike."""
+    shares = [1.0 / len(networks)] * len(networks) if weights is None else weights
+    each = [_found(network, x, mask, baseline, quantity, n_steps) for network in networks]
+    found = _Found(*(pooled(parts, shares) for parts in zip(*each, strict=True)))
     return Maps(
-        averaged((mean.gradient * difference).numpy(), inside.numpy()),
-        by_frequency(mean.gradient, difference).numpy(),
-        mean.start.numpy(),
-        mean.stop.numpy(),
-        completeness_gap(mean, difference).numpy(),
+        averaged(found.values.numpy(), _inside(x, mask)),
+        found.frequency_values.numpy(),
+        found.start.numpy(),
+        found.stop.numpy(),
+        completeness_gap(found.values.sum(dim=(2, 3)), found.start, found.stop).numpy(),
     )
+
+
+def _found(
+    network: Network, x: Tensor, mask: Tensor | None, baseline: Tensor, quantity: Quantity, n_steps: int
+) -> _Found:
+    """Integrated gradients from the baseline to the series; of a bank, from average features to the series' own.
+
+    A bank has no gradient, but z is linear in its features, and these split exactly over the series. So the path
+    leads from one z to the other, and the gradient along it is the direction whose evidence is sought.
+    """
+    if isinstance(network, BankNetwork):
+        z = network(x, mask).z
+        start = network.start.expand_as(z)
+        integral = integrate(HeadAlone(network.head), z[:, None], None, start[:, None], quantity, n_steps=n_steps)
+        evidence = network.evidence(x, mask, integral.gradient[:, :, 0])
+        return _Found(*evidence, integral.start, integral.stop)
+    integral = integrate(network, x, mask, baseline, quantity, n_steps=n_steps)
+    difference = (x - baseline).double()
+    by_frequencies = by_frequency(integral.gradient, difference)
+    return _Found(integral.gradient * difference, by_frequencies, integral.start, integral.stop)
+
+
+def score_map(
+    model: FittedModel, x: Tensor, mask: Tensor | None, baseline: Tensor, target: Tensor, n_steps: int
+) -> Floats:
+    """(b, c, t) maps of the targets' scores on the prepared axis, with few even steps: for comparisons."""
+    rule = even_rule(n_steps, len(x))
+    each = []
+    for network in (member.network for member in model.members):
+        if isinstance(network, BankNetwork):
+            each.append(_found(network, x, mask, baseline, score_of(target), n_steps).values[0])
+        else:
+            gradient = mean_gradient(network, x, mask, baseline, score_of(target), rule)[0]
+            each.append(gradient * (x - baseline))
+    return averaged(model.pooled(each).numpy(), _inside(x, mask))
+
+
+def _inside(x: Tensor, mask: Tensor | None) -> NDArray[np.bool_]:
+    return np.ones((x.shape[0], x.shape[2]), bool) if mask is None else mask.numpy()
 
 
 def by_frequency(gradient: Tensor, difference: Tensor) -> Tensor:
@@ -175,9 +246,10 @@ def prototype_map(source: Source, match: PrototypeMatch, channel_names: tuple[st
     model = source.model
     ((_, x, mask),) = model.batches(source.case)
     code = model.classes.tolist().index(match.label)
-    baseline, name = baseline_of(model, x, mask)
-    network = model.members[match.member].network
-    maps = make_maps([network], x, mask, baseline, similarity_to(match.level, code, match.number))
+    alone = replace(model, members=[model.members[match.member]])
+    baseline, name = baseline_of(alone, x, mask)
+    networks = [member.network for member in alone.members]
+    maps = make_maps(networks, x, mask, baseline, similarity_to(match.level, code, match.number))
     return as_map(
         maps,
         0,

@@ -1,29 +1,44 @@
-"""A network like the model's that has learned nothing: what an explanation must not look like."""
+"""A model like this one that has learned nothing: what an explanation must not look like."""
 
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 
 import torch
 from torch import nn
 
 from pdftime.data.batches import generator_for
 from pdftime.fitted import FittedModel
+from pdftime.model.bank_network import BankNetwork
 from pdftime.model.network import PDFTime
 
 
-def untrained(model: FittedModel, seed: int = 0) -> PDFTime:
-    """Fresh weights for the same settings; a backbone of the caller's keeps its weights in shuffled places."""
+def untrained(model: FittedModel, seed: int = 0) -> FittedModel:
+    """The model with one member of each view that has learned nothing.
+
+    A network has fresh weights for the same settings (a backbone of the caller's keeps its weights in shuffled
+    places), a bank its projection in shuffled places.
+    """
     generator = generator_for(seed, "untrained")
-    network = PDFTime(
-        model.settings.model,
-        model.preparation.n_channels,
-        model.preparation.n_timepoints,
-        len(model.classes),
-        generator,
-        _shuffled(model.members[0].network.backbone, generator),
-    )
-    return network.eval()
+    chosen = {member.view: member for member in reversed(model.members)}
+    members = []
+    for member in chosen.values():
+        if isinstance(member.network, BankNetwork):
+            bank = deepcopy(member.network)
+            bank.projection = bank.projection[torch.randperm(len(bank.projection), generator=generator)]
+            members.append(member._replace(network=bank))
+            continue
+        network = PDFTime(
+            model.settings.model,
+            model.preparation.n_channels,
+            model.preparation.n_timepoints,
+            len(model.classes),
+            generator,
+            _shuffled(member.network.backbone, generator),
+        )
+        members.append(member._replace(network=network.eval()))
+    return replace(model, members=members)
 
 
 def _shuffled(backbone: nn.Module | None, generator: torch.Generator) -> nn.Module | None:

@@ -119,18 +119,18 @@ class ConvolutionBank(nn.Module):
 
     @torch.no_grad()
     def evidence(self, x: Tensor, mask: Tensor | None, weights: Features) -> Tensor:
-        """(q, b, c, t): what each value of the series adds to sums of features with (q, b, n) weights.
+        """(n_parts, q, b, c, t): what each value of the series adds to sums of features with (q, b, n) weights.
 
         A feature is a sum over time of local terms. Each is laid on the time points and channels that its kernel
-        looked at, in equal shares. Summed over time and channels it gives weights . features again.
+        looked at, in equal shares. Summed over parts, time and channels it gives weights . features again.
         """
         n_quantities, b, t = len(weights.counts), len(x), x.shape[2]
         lengths = _lengths(x, mask)
-        found = x.new_zeros(n_quantities, b, x.shape[1], t)
+        found = []
         counts, pooled = (_Shares(each) for each in weights)
         scratch = Scratch()
         for part, biases, windows, inside in self._walk(x, mask):
-            local = x.new_zeros(n_quantities, self.n_views, b, t)
+            local = x.new_zeros(n_quantities, self.n_views, b, t, dtype=torch.float64)
             for wins in _rival_wins(windows, part, inside, b, scratch):
                 share = counts.take(wins.shape[:3]) / lengths
                 local += torch.einsum("vkgbt,qvkgb->qvbt", wins, share)
@@ -138,8 +138,28 @@ class ConvolutionBank(nn.Module):
             for bias in biases:
                 terms = _local_terms(response, bias, inside, lengths, scratch)
                 local += torch.einsum("svkbt,qsvkb->qvbt", terms, pooled.take(terms.shape[:3]))
-            found += _spread(local, part, inside)
-        return found
+            found.append(_spread(local, part, inside))
+        return torch.stack(found)
+
+    @torch.no_grad()
+    def spectral_shares(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """(n_parts, b, c, f): the share of each frequency in the power that a part's kernels see."""
+        t = x.shape[2]
+        series = x if mask is None else x * mask[:, None, :]
+        power = torch.fft.rfft(series).abs().square()
+        frequencies = torch.arange(t // 2 + 1) / t
+        shares = []
+        for part in self.parts:
+            places = torch.arange(TAPS) * part.dilation
+            waves = torch.exp(-2j * math.pi * frequencies[:, None] * places)  # (f, 9)
+            kernels = torch.cat([part.rivals.flatten(0, 1), part.pooled.flatten(0, 1)])
+            gain = (waves @ kernels.T.to(waves.dtype)).abs().square().mean(dim=1)
+            if part.difference:
+                gain = gain * (2.0 - 2.0 * torch.cos(2.0 * math.pi * frequencies))
+            seen = power * gain
+            seen[..., 0] += 1e-20  # of a series without any power all is constant
+            shares.append(seen / seen.sum(dim=-1, keepdim=True))
+        return torch.stack(shares)
 
     def _walk(self, x: Tensor, mask: Tensor | None) -> Iterator[tuple[Part, Tensor, Tensor, Tensor | None]]:
         """Each part with its biases, the windows that its kernels see, and (b, t) ones inside the series."""
@@ -181,7 +201,7 @@ class _Shares:
         size = math.prod(shape)
         part = self.weights[:, self.taken : self.taken + size]
         self.taken += size
-        return part.unflatten(1, shape)
+        return part.reshape(len(part), *shape, part.shape[2])
 
 
 def _windows(x: Tensor, part: Part) -> Tensor:
@@ -206,7 +226,7 @@ def _rival_wins(
     Where the series is flat, nothing but rounding would decide: there is no winner.
     """
     response = _convolved(part.rivals, windows, scratch("rivals"))
-    response = response.unflatten(1, (RIVALS, -1)).unflatten(3, (n_cases, -1))
+    response = response.view(len(response), RIVALS, response.shape[1] // RIVALS, n_cases, -1)
     wins = scratch("wins")(response.shape)
     for highest in (True, False):
         best = (response.amax if highest else response.amin)(dim=1, keepdim=True)
@@ -278,7 +298,7 @@ def _spread(local: Tensor, part: Part, inside: Tensor | None) -> Tensor:
     """(q, v, b, t) at the middle of kernels -> (q, b, c, t), in equal shares on the taps inside the series."""
     t = local.shape[3]
     reach = TAPS // 2 * part.dilation
-    there = local.new_ones(1, t) if inside is None else inside
+    there = local.new_ones(1, t) if inside is None else inside.to(local.dtype)
     taps = [slice(tap * part.dilation, tap * part.dilation + t) for tap in range(TAPS)]
     padded = F.pad(there, (reach, reach))
     local = local / torch.stack([padded[:, tap] for tap in taps]).sum(dim=0).clamp_min(1.0)
@@ -290,7 +310,7 @@ def _spread(local: Tensor, part: Part, inside: Tensor | None) -> Tensor:
         half = spread[..., 1:] / 2.0
         spread[..., 1:] -= half
         spread[..., :-1] += half
-    share = part.mixture / part.mixture.sum(dim=1, keepdim=True)
+    share = (part.mixture / part.mixture.sum(dim=1, keepdim=True)).to(local.dtype)
     return torch.einsum("qvbt,vc->qbct", spread, share)
 
 

@@ -25,6 +25,15 @@ class Scaling(NamedTuple):
     """(n_features,) one over the spread; 0 for a feature that is the same for all cases."""
 
 
+class BankEvidence(NamedTuple):
+    """What a series adds to a direction in z, and where."""
+
+    values: Tensor
+    """(q, b, c, t) exactly, by time point and channel."""
+    frequency_values: Tensor
+    """(q, b, c, f) the same sums by frequency, as the power that kernels see is spread over them."""
+
+
 class BankNetwork(nn.Module):
     """Series -> features of the bank -> z, linear in them -> prototypes. Nothing in it has a gradient."""
 
@@ -56,12 +65,13 @@ class BankNetwork(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Output:
         """(b, c, t) -> Output; its one token is z, because evidence over time is `evidence`'s."""
         features = scaled(self.bank(x, mask), Scaling(self.centre, self.inverse))
-        z = lifted(features @ self.projection + self.offset)
+        # in double precision: thousands of terms add up, and evidence must add up to the same
+        z = lifted((features.double() @ self.projection.double() + self.offset).float())
         return Output(self.head(z), z, z[:, None, :], None, [])
 
     @torch.no_grad()
-    def evidence(self, x: Tensor, mask: Tensor | None, direction: Tensor) -> Tensor:
-        """(q, b, c, t) what each value of the series adds to direction (q, b, d) . z, exactly.
+    def evidence(self, x: Tensor, mask: Tensor | None, direction: Tensor) -> BankEvidence:
+        """What each value of the series adds to direction (q, b, d) . z, exactly.
 
         Together they give direction . (z - start), where start is the z of a case with average features.
         """
@@ -70,26 +80,29 @@ class BankNetwork(nn.Module):
             self._evidence(x[rows], None if mask is None else mask[rows], direction[:, rows])
             for rows in (slice(start, start + size) for start in range(0, len(x), size))
         ]
-        return torch.cat(parts, dim=1)
+        return BankEvidence(*(torch.cat(each, dim=1) for each in zip(*parts, strict=True)))
 
     @property
     def start(self) -> Tensor:
         """(d,) the z of a case with average features."""
         return lifted(self.offset[None])[0]
 
-    def _evidence(self, x: Tensor, mask: Tensor | None, direction: Tensor) -> Tensor:
+    def _evidence(self, x: Tensor, mask: Tensor | None, direction: Tensor) -> BankEvidence:
         features = self.bank(x, mask)
-        weights = direction[..., :-1] @ self.projection.T * self.inverse  # (q, b, n_features)
+        weights = (direction[..., :-1].double() @ self.projection.double().T).float() * self.inverse  # (q, b, n)
         n = features.counts.shape[1]
         there = features.counts > 0.0
         roots = features.counts.clamp_min(0.0).sqrt()
         of_counts = torch.where(there, weights[..., :n] / roots.clamp_min(1e-30), 0.0)
-        local = self.bank.evidence(x, mask, Features(of_counts, weights[..., n:]))
+        by_part = self.bank.evidence(x, mask, Features(of_counts, weights[..., n:]))
         counted = torch.cat([there, torch.ones_like(features.pooled, dtype=torch.bool)], dim=1)
-        average = (weights * counted * self.centre).sum(dim=-1)  # (q, b), taken off evenly
+        average = (weights.double() * counted * self.centre).sum(dim=-1)  # (q, b), taken off evenly
         inside = torch.ones(len(x), x.shape[2]) if mask is None else mask.to(x.dtype)
         evenly = inside / (inside.sum(dim=1, keepdim=True) * x.shape[1])
-        return local - average[:, :, None, None] * evenly[:, None, :]
+        shares = self.bank.spectral_shares(x, mask)
+        frequencies = torch.einsum("pqbc,pbcf->qbcf", by_part.sum(dim=-1), shares.double())
+        frequencies[..., 0] -= average[:, :, None] / x.shape[1]
+        return BankEvidence(by_part.sum(dim=0) - average[:, :, None, None] * evenly[:, None, :], frequencies)
 
 
 def scaled(features: Features, scaling: Scaling) -> Tensor:

@@ -57,7 +57,7 @@ class PDFTime(nn.Module):
         self.encoder = Encoder(config, generator) if has_encoder else None
         self.norm = nn.LayerNorm(d)
         head = PrototypeHead if config.head == "prototypes" else LinearHead
-        self.head = head(n_classes, config, generator)
+        self.head: PrototypeHead | LinearHead = head(n_classes, config, generator)
 
     def forward(self, x: Tensor, mask: Tensor | None = None, generator: Generator = None) -> Output:
         """(b, c, t) -> Output. With a generator it is a training pass; without one, a pure function of x.
@@ -98,6 +98,7 @@ class LinearHead(nn.Module):
     """One linear map to class scores: the paper's ablation; it has no prototypes."""
 
     levels: tuple[Tensor, ...] = ()
+    masses: tuple[Tensor, ...] = ()
 
     def __init__(self, n_classes: int, config: ModelConfig, generator: Generator) -> None:
         super().__init__()

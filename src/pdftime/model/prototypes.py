@@ -29,7 +29,7 @@ class PrototypeHead(nn.Module):
 
     def __init__(self, n_classes: int, config: ModelConfig, generator: Generator) -> None:
         super().__init__()
-        self.temperature = config.temperature
+        self.temperature: float | Tensor = config.temperature
         self.assignment_temperature = config.assignment_temperature
         self.by_gradient = config.prototype_update == "gradient"
         for level, k in enumerate(config.n_prototypes):

@@ -113,7 +113,7 @@ def allocate(
 
     current = losses_of(groups) if any(options) else torch.zeros(0)
     for _ in range(ROUNDS):
-        before = dict(taken)
+        changed = False
         for code, choices in enumerate(options):
             trials = []
             for grouping in choices:
@@ -126,7 +126,8 @@ def allocate(
                         trials.append((float(gain.mean()), trial, losses, grouping))
             if trials:
                 _, groups, current, taken[code] = max(trials, key=lambda trial: trial[0])
-        if taken == before:
+                changed = True
+        if not changed:
             break
     return groups, list(taken.values())
 

@@ -98,7 +98,7 @@ def _streamed(
     targets: Tensor,
     weight: Tensor,
 ) -> tuple[Solution, Tensor]:
-    """The regression of all cases, whose features are made batch by batch; cases of the sample are left out in turn."""
+    """The regression of all cases, with features made batch by batch; cases of the sample are left out in turn."""
     total = float(examples.weight.double().sum())
     ridge = PrimalRidge(features.shape[1], targets.shape[1], total, features.mean(dim=0))
     for start in range(0, len(examples.y), STREAM_CASES):

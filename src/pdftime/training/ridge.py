@@ -53,7 +53,8 @@ class DualRidge:
         inverse = 1.0 / (self.values + self.strength)
         own = (self.vectors.square() * inverse).sum(dim=1) + self.unreached / self.strength
         error = self._dual(targets) / own.clamp_min(1e-300)[:, None] / self.root[:, None]
-        return targets - error
+        predicted: Tensor = targets - error
+        return predicted
 
     def solve(self, targets: Tensor) -> Solution:
         projection = self.rows.T @ self._dual(targets).to(self.rows.dtype)

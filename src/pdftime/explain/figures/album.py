@@ -270,17 +270,15 @@ def _behind(model: FittedModel, member: int, code: int, number: int) -> list[NDA
 
 def _spaces(model: FittedModel, cases: SeriesSet, n_members: int | None = None) -> tuple[list[Floats], list[Floats]]:
     """Per member the embeddings (n_cases, d) and the deciding prototypes (n_classes, k, d); k is 0 without any."""
-    z = np.asarray(model.embeddings(cases), np.float64)
-    members = model.members[:n_members]
-    d = z.shape[1] // len(model.members)
+    z = model.split_by_member(np.asarray(model.embeddings(cases), np.float64))
     prototypes = []
-    for member in members:
+    for member in model.members[:n_members]:
         head = member.network.head
         if isinstance(head, PrototypeHead):
             prototypes.append(head.levels[-1].detach().double().numpy())
         else:
-            prototypes.append(np.zeros((len(model.classes), 0, d)))
-    return [z[:, place * d : (place + 1) * d] for place in range(len(members))], prototypes
+            prototypes.append(np.zeros((len(model.classes), 0, member.network.d_model)))
+    return z[: len(prototypes)], prototypes
 
 
 def _has_prototypes(model: FittedModel) -> bool:
