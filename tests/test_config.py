@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pdftime.config import PRESETS, ModelConfig, PrepareConfig, Settings, TrainConfig, preset
+from pdftime.config import PRESETS, BankConfig, ModelConfig, PrepareConfig, Settings, TrainConfig, preset
 from pdftime.errors import ConfigError
 
-PARTS = [PrepareConfig, ModelConfig, TrainConfig]
+PARTS = [PrepareConfig, ModelConfig, BankConfig, TrainConfig]
 FIELDS = [(part, each.name) for part in PARTS for each in dataclasses.fields(part)]
 EACH_FIELD = pytest.mark.parametrize(("part", "name"), FIELDS, ids=[name for _, name in FIELDS])
 
@@ -143,6 +143,7 @@ def test_numpy_numbers_become_plain_ones() -> None:
             {"encoder": "window", "pooling": "token"},
             r"pooling is 'token' and encoder 'window'; expected encoder='att",
         ),
+        ({"views": "both", "head": "linear"}, r"views is 'both' and head 'linear'; expected head='prototypes'"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(changes: dict[str, Any], words: str) -> None:
@@ -191,7 +192,9 @@ def test_but_checks_what_it_changes() -> None:
 
 
 def test_an_unknown_preset_is_refused() -> None:
-    with pytest.raises(ConfigError, match=re.escape("Unknown preset 'papre'; expected one of ['default', 'paper'")):
+    with pytest.raises(
+        ConfigError, match=re.escape("Unknown preset 'papre'; expected one of ['default', 'fast', 'paper', 'strong'")
+    ):
         preset("papre")
 
 
@@ -233,11 +236,34 @@ def test_stored_settings_that_do_not_fit_are_refused(spoil: Any) -> None:
         Settings.from_json([])  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("views", ["network", "bank", "both"])
+def test_settings_in_use_are_those_of_the_views_that_look(views: str) -> None:
+    before = Settings().but(views=views)
+    used = before.in_use()
+    for part, name in FIELDS:
+        home = {PrepareConfig: "prepare", ModelConfig: "model", BankConfig: "bank", TrainConfig: "training"}[part]
+        looks = home == "prepare" or name == "views" or views == "both" or (home == "bank") == (views == "bank")
+        assert (name in used.get(home, {})) == looks, name
+        if looks:
+            assert used[home][name] == before.to_json()[home][name]
+    other = before.but(n_groups=7, d_model=12, patience=5, scaling="series")
+    assert other.in_use()["prepare"]["scaling"] == "series"
+    only = {"network": {"n_groups": 7}, "bank": {"d_model": 12, "patience": 5}, "both": {}}[views]
+    assert before.but(**only).in_use() == used
+
+
 # Presets
 
 
 def test_the_default_preset_is_the_defaults() -> None:
     assert preset("default") == Settings()
+
+
+@pytest.mark.parametrize(("name", "views"), [("fast", "bank"), ("strong", "both"), ("paper", "network")])
+def test_presets_differ_from_the_default_in_what_looks_at_a_series(name: str, views: str) -> None:
+    assert preset(name).model.views == views
+    if name != "paper":
+        assert preset(name) == Settings().but(views=views)
 
 
 @pytest.mark.parametrize(

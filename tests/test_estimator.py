@@ -519,7 +519,7 @@ def test_history_has_a_record_per_epoch(fitted: PDFTimeClassifier) -> None:
 def test_metrics_say_what_was_fitted(fitted: PDFTimeClassifier) -> None:
     assert fitted.metrics_["n_cases"] == 24
     assert fitted.metrics_["seconds"] > 0
-    assert fitted.metrics_["members"] == [{"epochs": 30, "best_epoch": 30, "n_validation": 0}]
+    assert fitted.metrics_["members"] == [{"view": "network", "epochs": 30, "best_epoch": 30, "n_validation": 0}]
 
 
 def test_prototypes_are_unit_vectors_of_every_level() -> None:

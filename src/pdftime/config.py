@@ -195,6 +195,8 @@ class ModelConfig(_Checked):
                 f"pooling is 'token' and encoder {self.encoder!r}; expected encoder='attention', "
                 "without which a class token sees little or nothing."
             )
+        if self.views == "both" and self.head == "linear":
+            raise ConfigError("views is 'both' and head 'linear'; expected head='prototypes', which a bank has too.")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,8 @@ def read_model(path: str | os.PathLike[str], backbone: nn.Module | None = None) 
 
 
 def _model(arrays: Arrays, header: dict[str, Any], backbone: nn.Module | None) -> FittedModel:
-    settings = Settings.from_json(_of_now(header["settings"]))
+    header = _of_now(header)
+    settings = Settings.from_json(header["settings"])
     classes = classes_from_json(header["classes"])
     preparation = Preparation.from_json(header["preparation"])
     if header["custom_backbone"] != (backbone is not None):
@@ -86,15 +88,19 @@ def _model(arrays: Arrays, header: dict[str, Any], backbone: nn.Module | None) -
     for number, state in enumerate(header["members"]):
         weights = from_arrays(without_prefix(f"member.{number}.", arrays))
         network: Network
-        if state.get("view", "network") == "bank":
+        if state["view"] == "bank":
+            if arrays["exemplars.X"].shape[1:] != (preparation.n_channels, preparation.n_timepoints):
+                raise ModelFileError("the training series behind its prototypes have another shape than the model")
             network = _bank_network(weights, settings, preparation, len(classes))
-        else:
+        elif state["view"] == "network":
             network = _empty_network(settings, preparation, len(classes), backbone)
+        else:
+            raise ModelFileError(f"member {number} has the view {state['view']!r:.100}")
         if _forms(weights) != _forms(network.state_dict()):
             raise ModelFileError(f"the weights of member {number} are not of the network that its settings describe")
         network.load_state_dict(weights, assign=True)
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # or the last bits differ
-        temperature, weight = float(state["temperature"]), float(state.get("weight", 1.0))
+        temperature, weight = float(state["temperature"]), float(state["weight"])
         if not (0.0 < temperature < np.inf and 0.0 < weight < np.inf):
             raise ModelFileError(f"member {number} has the temperature {temperature} and the weight {weight}")
         history = [dict(record) for record in state["history"]]
@@ -139,17 +145,13 @@ def _bank_network(
     weights: Mapping[str, Tensor], settings: Settings, preparation: Preparation, n_classes: int
 ) -> BankNetwork:
     """The bank that a seed stands for, with places for what the file brings; as large as the file, not larger."""
-    n_biases = weights["bank.biases"].shape[1]
-    n_groups = (settings.bank.n_groups, max(1, settings.bank.n_groups // 2))
-    projection, prototypes = weights["projection"], weights["head.level_0"]
-    for each in n_groups:
-        bank = ConvolutionBank(
-            preparation.n_channels,
-            preparation.n_timepoints,
-            n_groups=each,
-            n_biases=n_biases,
-            seed=int(weights["seed"]),
-        )
+    biases, projection, prototypes = weights["bank.biases"], weights["projection"], weights["head.level_0"]
+    make = partial(ConvolutionBank, preparation.n_channels, preparation.n_timepoints, seed=int(weights["seed"]))
+    one = make(n_groups=1, n_biases=1).biases
+    if biases.ndim != one.ndim or not biases.shape[1] or biases[:, :1].shape != one.shape:
+        raise ModelFileError(f"the biases of its bank have the shape {tuple(biases.shape)}")
+    for n_groups in (settings.bank.n_groups, max(1, settings.bank.n_groups // 2)):
+        bank = make(n_groups=n_groups, n_biases=biases.shape[1])
         if bank.n_counts + bank.n_pooled == len(projection):
             break
     else:
@@ -162,11 +164,16 @@ def _bank_network(
     return BankNetwork(bank, 0, scaling, torch.empty_like(projection), projection.new_empty(d), head)
 
 
-def _of_now(settings: Any) -> Any:
-    """Settings of format 1 or 2, which knew one view only, in today's form."""
-    if not isinstance(settings, Mapping) or "bank" in settings or "model" not in settings:
-        return settings
-    return {**settings, "model": {"views": "network", **settings["model"]}, "bank": BankConfig().to_json()}
+def _of_now(header: dict[str, Any]) -> dict[str, Any]:
+    """A header of format 1 or 2, which knew one view only, in today's form."""
+    settings, members = header["settings"], header["members"]
+    told = {*settings, *settings["model"], *(name for state in members for name in state)}
+    if told & {"bank", "views", "view", "weight"}:
+        return header
+    return header | {
+        "settings": {**settings, "model": {"views": "network", **settings["model"]}, "bank": BankConfig().to_json()},
+        "members": [{"view": "network", "weight": 1.0, **state} for state in members],
+    }
 
 
 def _backbone(network: Network) -> nn.Module | None:

@@ -24,7 +24,10 @@ TINY: dict[str, Any] = {
     "warm_epochs": 1,
     "active_epochs": 2,
     "max_epochs": 25,
+    "n_groups": 2,
+    "n_biases": 1,
 }
+VIEWS = ["bank", "padded bank", "both", "padded both"]
 CLASSES = np.array(["up", "down"])
 LENGTHS = {"equal": (24, 24), "padded": (8, 40), "resampled": (8, 40)}
 """Lengths that the models of three kinds can be asked to explain."""
@@ -39,6 +42,10 @@ OTHERS: dict[str, dict[str, Any]] = {
     "linear embedding": {"embedding": "linear", "frequency_mask": False},
     "padded token": {"pooling": "token", "lengths": "pad"},
     "padded linear": {"head": "linear", "lengths": "pad"},
+    "bank": {"views": "bank"},
+    "padded bank": {"views": "bank", "lengths": "pad"},
+    "both": {"views": "both", "validation_fraction": 0.4},
+    "padded both": {"views": "both", "lengths": "pad", "n_members": 2, "validation_fraction": 0.4},
 }
 """Settings of further models, hardly trained."""
 

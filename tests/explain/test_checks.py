@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
-from small_models import LENGTHS, bumps, fitted, span_of
+from small_models import LENGTHS, VIEWS, bumps, fitted, span_of
 
 from pdftime.explain.caveats import caveats_of
 from pdftime.explain.checks import N_ORDERS, SHARES, check, correlation, rank_correlation, without
@@ -35,7 +35,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("kind", [*LENGTHS, "linear head", "class token", "each scaled", "padded token"])
+@pytest.mark.parametrize("kind", [*LENGTHS, "linear head", "class token", "each scaled", "padded token", *VIEWS])
 def test_every_explanation_can_be_checked(every: dict[str, FittedModel], kind: str) -> None:
     for each in explain(every[kind], bumps(3, span_of(kind), seed=1)[0]):
         checks = each.check()
@@ -122,21 +122,14 @@ def test_right_maps_pass_and_maps_turned_round_fail(models: dict[str, FittedMode
 
 def test_the_map_of_an_untrained_network_is_noticed(models: dict[str, FittedModel]) -> None:
     model, (cases, _) = models["equal"], bumps(3, (24, 24), seed=1)
-    network = untrained(model)
-    impostor = FittedModel(
-        model.settings,
-        model.classes,
-        model.channel_names,
-        model.preparation,
-        [model.members[0]._replace(network=network)],
-        model.exemplars,
-    )
+    impostor = untrained(model)
     for each in explain(impostor, cases):
         found = each.check()["likeness to an untrained network"]
         assert found.value > 0.8
         assert not found.passed
-    torch.testing.assert_close(untrained(model).norm.weight, network.norm.weight)
-    states = (untrained(model, seed).embedding.state_dict() for seed in (0, 0, 1))
+    networks: list[Any] = [untrained(model, seed).members[0].network for seed in (0, 0, 1)]
+    torch.testing.assert_close(networks[0].norm.weight, networks[1].norm.weight)
+    states = (network.embedding.state_dict() for network in networks)
     first, again, other = (torch.cat([tensor.flatten().double() for tensor in each.values()]) for each in states)
     assert torch.equal(first, again)
     assert not torch.equal(first, other)

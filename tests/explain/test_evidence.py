@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_models import CLASSES, LENGTHS, TINY, bumps, fitted, span_of
+from small_models import CLASSES, LENGTHS, TINY, VIEWS, bumps, fitted, span_of
 
 from pdftime import PDFTimeClassifier
 from pdftime.data.series import check_series
@@ -24,13 +24,15 @@ ALL_KINDS = [*LENGTHS, "linear head", "class token", "no encoder", "window", "by
 # The decision
 
 
-@pytest.mark.parametrize("kind", [*ALL_KINDS, "linear embedding", "padded token", "padded linear"])
+@pytest.mark.parametrize("kind", [*ALL_KINDS, "linear embedding", "padded token", "padded linear", *VIEWS])
 def test_an_explanation_agrees_with_the_prediction(every: dict[str, FittedModel], kind: str) -> None:
     model, (cases, _) = every[kind], bumps(6, span_of(kind), seed=1)
     probabilities = model.probabilities(cases)
     ((_, x, mask),) = model.batches(cases)
     with torch.no_grad():
-        scores = torch.stack([member.network(x, mask).scores[-1].double() for member in model.members]).mean(dim=0)
+        each_score = torch.stack([member.network(x, mask).scores[-1].double() for member in model.members])
+    weights = torch.tensor([member.weight for member in model.members]).double()
+    scores = (each_score * (weights / weights.sum())[:, None, None]).sum(dim=0)
     for row, each in enumerate(explain(model, cases)):
         assert each.classes == ("up", "down")
         assert each.predicted == each.target.label == CLASSES[probabilities[row].argmax()]
@@ -42,7 +44,7 @@ def test_an_explanation_agrees_with_the_prediction(every: dict[str, FittedModel]
             assert sheet.probability == each.probabilities[place]
             assert sheet.score == each.scores[place]
             if sheet.matches:
-                total = sum(match.contribution for match in sheet.deciding) / len(model.members)
+                total = sum(match.contribution * match.weight for match in sheet.deciding)
                 assert total + sheet.entropy + sheet.offset == pytest.approx(sheet.score, abs=1e-5)
         tokens = each.tokens
         assert tokens.values.sum() + tokens.class_token + tokens.rest == pytest.approx(each.target.score, abs=1e-5)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_models import LENGTHS, bumps
+import torch
+from small_models import LENGTHS, bumps, span_of
 
 from pdftime import PDFTimeClassifier
 from pdftime.data.series import check_series
@@ -16,6 +17,7 @@ from pdftime.data.times import span_text, time_text
 from pdftime.explain.evidence import explain
 from pdftime.explain.explanation import Check, plain
 from pdftime.fitted import FittedModel
+from pdftime.model.bank_network import BankNetwork
 
 
 def test_the_summary_names_class_series_span_and_channel(models: dict[str, FittedModel]) -> None:
@@ -34,6 +36,37 @@ def test_the_summary_names_class_series_span_and_channel(models: dict[str, Fitte
         assert f"This series is {each.predicted!r};" in other.summary()
         nothing = replace(each, where=replace(each.where, segments=()))
         assert "No part of it speaks for the class" in nothing.summary()
+
+
+@pytest.mark.parametrize("kind", ["equal", "bank", "both", "padded both"])
+def test_the_summary_names_the_view_that_carried_the_decision_where_there_are_two(
+    every: dict[str, FittedModel], kind: str
+) -> None:
+    model, (cases, _) = every[kind], bumps(5, span_of(kind), seed=1)
+    ((_, x, mask),) = model.batches(cases)
+    with torch.no_grad():
+        said = [torch.softmax(m.network(x, mask).scores[-1] / m.temperature, dim=1) for m in model.members]
+    total = sum(member.weight for member in model.members)
+    for row, each in enumerate(explain(model, cases)):
+        assert sum(opinion.weight for opinion in each.opinions) == pytest.approx(1.0)
+        for opinion, member, probabilities in zip(each.opinions, model.members, said, strict=True):
+            assert opinion.view == ("bank" if isinstance(member.network, BankNetwork) else "network")
+            assert opinion.weight == pytest.approx(member.weight / total)
+            np.testing.assert_allclose(opinion.probabilities, probabilities[row], atol=1e-5)
+            assert opinion.predicted == each.classes[int(probabilities[row].argmax())]
+        words = "Of its two views, the "
+        assert (words in each.summary()) == ("both" in kind)
+        assert each.summary().count(". ") == (3 if "both" in kind else 2)
+        if "both" not in kind:
+            assert each.carried_by is None
+            continue
+        target, contrast = (each.classes.index(sheet.label) for sheet in (each.target, each.contrast))
+        leads = {"bank": 0.0, "network": 0.0}
+        for member, probabilities in zip(model.members, said, strict=True):
+            leads[member.view] += member.weight * float(probabilities[row, target] - probabilities[row, contrast])
+        assert each.carried_by == max(leads, key=lambda view: leads[view])
+        assert f"{words}{each.carried_by} carried the decision" in each.summary()
+        assert ("the other agrees" in each.summary()) == (len({str(o.predicted) for o in each.opinions}) == 1)
 
 
 @pytest.mark.parametrize("kind", list(LENGTHS))

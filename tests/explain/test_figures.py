@@ -112,6 +112,7 @@ def made_match(label: Any, number: int, share: float, similarity: float, decides
         responsibility=share,
         contribution=share * similarity / 0.2,
         decides=decides,
+        weight=1.0,
         usage=0.4,
         purity=0.9,
         gap=0.05,
@@ -158,6 +159,7 @@ def made_explanation(
         classes=classes,
         scores=np.linspace(5.0, 1.0, n_classes),
         probabilities=np.linspace(0.9, 0.0, n_classes),
+        opinions=(),
         target=made_sheet(classes[0], k, 0.95, 0.9),
         contrast=made_sheet(other, k, 0.4, 0.05),
         tokens=tokens,
@@ -527,13 +529,18 @@ def test_bars_add_up_to_the_score(k: int) -> None:
         assert len(parts) <= 9
 
 
-def test_bars_of_an_ensemble_are_averaged_over_its_members() -> None:
+@pytest.mark.parametrize("share", [0.5, 0.2])
+def test_bars_of_an_ensemble_are_averaged_over_its_members(share: float) -> None:
     one = made_sheet("up", 3, 0.9, 0.9)
-    two = tuple(replace(match, member=1) for match in one.matches)
-    both = replace(one, matches=(*one.matches, *two), level_entropies=one.level_entropies * 2)
+    first = tuple(replace(match, weight=1.0 - share) for match in one.matches)
+    second = tuple(replace(match, member=1, weight=share) for match in one.matches)
+    both = replace(one, matches=(*first, *second), level_entropies=one.level_entropies * 2)
     bars = bars_of(both, n_shown=20)
     assert sum(bar.value for bar in bars) == pytest.approx(one.score)
     assert {bar.name for bar in bars} >= {"prototype 1 of net 1", "prototype 1 of net 2"}
+    by_name = {bar.name: bar.value for bar in bars}
+    alone = {bar.name: bar.value for bar in bars_of(one, n_shown=20)}
+    assert by_name["prototype 1 of net 2"] == pytest.approx(share * alone["prototype 1"])
 
 
 def test_a_sheet_that_does_not_add_up_says_so() -> None:

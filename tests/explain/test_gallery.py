@@ -22,7 +22,7 @@ from pdftime.data.files import write_series
 from pdftime.data.series import SeriesSet
 from pdftime.errors import ConfigError, DataError
 from pdftime.explain.gallery import explain_model
-from pdftime.explain.review import agreement_of, held_out_probabilities, review_of
+from pdftime.explain.review import agreement_of, review_of
 from pdftime.fitted import FittedModel
 
 V1 = Path(__file__).parent.parent / "data_files" / "model_v1.pdftime"
@@ -193,23 +193,6 @@ def test_without_cases_it_is_what_training_kept() -> None:
     assert view.calibration_error is not None
     with pytest.raises(DataError, match="X and y belong together"):
         given.explain_model(cases)
-
-
-def test_held_out_cases_are_judged_by_the_members_that_did_not_learn_from_them(
-    models: dict[str, FittedModel],
-) -> None:
-    model, (cases, _) = models["resampled"], bumps(6, (12, 30), seed=1)
-    rows = [np.array([0, 2]), np.array([2, 5])]
-    found, index = held_out_probabilities(model, cases, rows)
-    assert index.tolist() == [0, 2, 5]
-    each = [
-        FittedModel(model.settings, model.classes, model.channel_names, model.preparation, [member]).probabilities(
-            cases
-        )
-        for member in model.members
-    ]
-    expected = [each[0][0], (each[0][2] + each[1][2]) / 2, each[1][5]]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_mistakes_are_numbered_as_the_training_data_were() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
-from small_models import CLASSES, LENGTHS, bumps, fitted, span_of
+from small_models import CLASSES, LENGTHS, VIEWS, bumps, fitted, span_of
 
 from pdftime.data.series import SeriesSet
 from pdftime.explain.evidence import explain
@@ -33,7 +33,7 @@ SOME = st.floats(-10, 10).map(lambda value: round(value, 3))
 # Marginals
 
 
-@pytest.mark.parametrize("kind", [*LENGTHS, "linear head", "class token", "each scaled", "padded token"])
+@pytest.mark.parametrize("kind", [*LENGTHS, "linear head", "class token", "each scaled", "padded token", *VIEWS])
 def test_marginals_sum_to_the_total(every: dict[str, FittedModel], kind: str) -> None:
     for each in explain(every[kind], bumps(5, span_of(kind), seed=1)[0]):
         for found in (each.where, each.why_not):
@@ -134,13 +134,14 @@ def test_a_map_comes_on_the_axis_of_its_own_series(models: dict[str, FittedModel
             np.testing.assert_allclose(found.sum(axis=1), maps.values[number, row].sum(axis=1), atol=1e-6)
 
 
-def test_steps_behind_the_end_get_exactly_nothing(models: dict[str, FittedModel]) -> None:
-    model, (cases, _) = models["padded"], bumps(8, (8, 30), seed=1)
+@pytest.mark.parametrize("kind", ["padded", "padded bank", "padded both"])
+def test_steps_behind_the_end_get_exactly_nothing(every: dict[str, FittedModel], kind: str) -> None:
+    model, (cases, _) = every[kind], bumps(8, (8, 30), seed=1)
     ((_, x, mask),) = model.batches(cases)
     assert mask is not None
     target = torch.zeros(8, dtype=torch.long)
-    network = model.members[0].network
-    maps = make_maps([network], x, mask, torch.zeros_like(x), score_and_margin(target, 1 - target))
+    networks = [member.network for member in model.members]
+    maps = make_maps(networks, x, mask, torch.zeros_like(x), score_and_margin(target, 1 - target))
     outside = ~mask[:, None, :].expand(x.shape).numpy()
     assert outside.any()
     for values in maps.values:

@@ -44,7 +44,7 @@ def test_the_split_adds_up_to_the_score_for_every_pooling_mask_and_length(
         output = network(x, mask)
         for code in range(3):
             target = torch.full((4,), code)
-            split = split_over_tokens(network, output, target)
+            split = split_over_tokens(network, x, mask, output, target)
             total = split.tokens.sum(dim=1) + split.class_token + split.entropy + split.offset
             error = (total - output.scores[-1][:, code]).abs()
             assert float(error.max()) <= 1e-5
@@ -67,7 +67,7 @@ def test_token_evidence_is_each_tokens_share_of_each_cosine(models: dict[str, Fi
     ((_, x, mask),) = model.batches(cases)
     with torch.no_grad():
         output = network(x, mask)
-        split = split_over_tokens(network, output, torch.ones(5, dtype=torch.long))
+        split = split_over_tokens(network, x, mask, output, torch.ones(5, dtype=torch.long))
     assert output.inside is not None
     assert not output.inside.all()
     for case in range(5):
@@ -112,7 +112,7 @@ def test_a_linear_head_splits_into_its_weights_and_its_bias(every: dict[str, Fit
     ((_, x, mask),) = model.batches(cases)
     with torch.no_grad():
         output = network(x, mask)
-        split = split_over_tokens(network, output, torch.tensor([0, 1, 0]))
+        split = split_over_tokens(network, x, mask, output, torch.tensor([0, 1, 0]))
     expected = output.tokens[1].double() @ projection.weight[1].double() / output.tokens.shape[1]
     torch.testing.assert_close(split.tokens[1], expected, atol=1e-9, rtol=0)
     assert float(split.offset[1]) == pytest.approx(float(projection.bias[1].detach()))

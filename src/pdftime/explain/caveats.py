@@ -48,14 +48,14 @@ def _about_the_match(explanation: Explanation) -> list[str]:
     if best is None or exemplars is None or exemplars.company is None:
         return []
     found = []
-    level, code = best.level, explanation.source.target
+    code = explanation.source.target
     distances = [
         1.0 - max(m.similarity for m in explanation.target.deciding if m.member == member)
         for member in range(len(exemplars.company))
     ]
     if all(
-        distance > company[level].gaps[code, 1]
-        for distance, company in zip(distances, exemplars.company, strict=True)
+        distance > levels[-1].gaps[code, 1]  # the last level decides
+        for distance, levels in zip(distances, exemplars.company, strict=True)
     ):
         found.append(
             f"It is farther from the prototypes of {best.label!r} than 95% of the training series of that class; "

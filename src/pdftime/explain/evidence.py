@@ -98,7 +98,8 @@ class _Batch:
             for network, split in zip(networks, self.splits, strict=True)
         ]
         self.locality = model.pooled(each).numpy()
-        self.tokens, self.edges = _on_shared_edges(model, self.splits, x.shape[2])
+        ends = [x.shape[2]] * len(x) if mask is None else mask.sum(dim=1).tolist()
+        self.tokens, self.edges = _on_shared_edges(model, self.splits, x.shape[2], ends)
         self.n = x.shape[2]
 
     def explanations(self) -> list[Explanation]:
@@ -179,7 +180,7 @@ class _Batch:
     def _tokens(self, row: int, length: int, sheet: ScoreSheet) -> TokenEvidence:
         values: Floats = self.tokens[row].numpy()
         class_token = self._mean([split.class_token[row] for split in self.splits])
-        rest = sheet.entropy + sheet.offset
+        rest = sheet.entropy + sheet.offset + self._mean([split.start[row] for split in self.splits])
         edges = self.edges
         if self.padded and length <= self.n:
             n_tokens = int(np.searchsorted(edges, length))  # the last one may reach behind the end
@@ -197,15 +198,23 @@ class _Batch:
         )
 
 
-def _on_shared_edges(model: FittedModel, splits: list[Split], n_timepoints: int) -> tuple[Tensor, Floats]:
-    """(b, n_tokens) evidence averaged over the members, and edges; by time point where their tokens differ."""
+def _on_shared_edges(
+    model: FittedModel, splits: list[Split], n_timepoints: int, ends: Sequence[int]
+) -> tuple[Tensor, Floats]:
+    """(b, n_tokens) evidence averaged over the members, and edges; by time point where their tokens differ.
+
+    A token that reaches behind the end of its series is spread over its time points inside.
+    """
     if all(torch.equal(split.edges, splits[0].edges) for split in splits):
         return model.pooled([split.tokens for split in splits]), splits[0].edges.numpy()
     edges: Floats = np.arange(n_timepoints + 1, dtype=np.float64)
     spread = []
     for split in splits:
         running = np.concatenate([np.zeros((len(split.tokens), 1)), split.tokens.numpy().cumsum(axis=1)], axis=1)
-        at_edges = np.stack([np.interp(edges, split.edges.numpy(), row) for row in running])
+        own = split.edges.numpy()
+        at_edges = np.stack(
+            [np.interp(edges, np.minimum(own, end), row) for end, row in zip(ends, running, strict=True)]
+        )
         spread.append(torch.from_numpy(np.diff(at_edges, axis=1)))
     return model.pooled(spread), edges
 

@@ -78,7 +78,7 @@ class Opinion:
 
 @dataclass(frozen=True)
 class ScoreSheet:
-    """What the score of one class is made of: deciding contributions (mean over members), entropy and offset."""
+    """What the score of one class is made of: deciding contributions by weight of members, entropy and offset."""
 
     label: Any
     score: float
@@ -92,7 +92,7 @@ class ScoreSheet:
     level_entropies: tuple[tuple[float, ...], ...]
     """H(r) per member and level."""
     offset: float
-    """The bias of a linear head, averaged over members; 0 with prototypes."""
+    """The bias of a linear head, or what masses of a bank's prototypes take away; averaged over members."""
 
     @property
     def deciding(self) -> tuple[PrototypeMatch, ...]:
@@ -114,7 +114,7 @@ class TokenEvidence:
     class_token: float
     """What the class token adds: with pooling='token' everything, and `values` are 0; otherwise 0."""
     rest: float
-    """Entropy and offset: what is not split over tokens."""
+    """Entropy, offset and, of a bank, what a case with average features has: what is not split over tokens."""
     additivity_error: float
     """|sum of values + class_token + rest - score|, the score as the network computes it."""
     edges: Floats

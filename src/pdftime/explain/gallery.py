@@ -188,7 +188,9 @@ def _level_view(model: FittedModel, member: int, level: int, prototypes: Floats)
     flat = prototypes.reshape(-1, d)
     cosines = (flat @ flat.T).clip(-1.0, 1.0)
     same = np.repeat(np.repeat(np.eye(n_classes, dtype=bool), k, axis=0), k, axis=1)
-    pairs = same & ~np.eye(n_classes * k, dtype=bool)
+    present = (model.members[member].network.head.masses[level] > 0.0).numpy().ravel()  # others repeat one
+    there = present & present[:, None]
+    pairs = same & there & ~np.eye(n_classes * k, dtype=bool)
     company = None if model.exemplars is None else model.exemplars.company
     numbers = None
     if company is not None:
@@ -201,7 +203,7 @@ def _level_view(model: FittedModel, member: int, level: int, prototypes: Floats)
         prototypes=prototypes,
         cosines=cosines,
         within=float(cosines[pairs].mean()) if pairs.any() else float("nan"),
-        between=float(cosines[~same].mean()),
+        between=float(cosines[there & ~same].mean()),
         effective_numbers=numbers,
     )
 

@@ -36,11 +36,13 @@ class ReadOut(NamedTuple):
     entropy: Tensor
     """(b,) of the deciding level; 0 with a linear head."""
     offset: Tensor
-    """(b,) a linear head's bias; of a bank, the masses of prototypes and what a case with average features has."""
+    """(b,) a linear head's bias; of a bank, what the masses of its prototypes take away."""
+    start: Tensor
+    """(b,) of direction . z what a case with average features has, where a bank's evidence begins; 0 of a network."""
 
 
 class Split(NamedTuple):
-    """The score of one class per case, split over tokens; tokens, class token, entropy and offset sum to it."""
+    """The score of one class per case, split over tokens; all parts but edges and direction sum to it."""
 
     tokens: Tensor
     """(b, n_tokens) what each token on the time axis adds; 0 behind the end of a series."""
@@ -51,7 +53,8 @@ class Split(NamedTuple):
     direction: Tensor
     entropy: Tensor
     offset: Tensor
-    """These three as in `ReadOut`."""
+    start: Tensor
+    """These four as in `ReadOut`."""
 
 
 def parts_of_score(head: PrototypeHead, z: Tensor, target: Tensor, level: int) -> Parts:
@@ -73,13 +76,12 @@ def read_out(network: Network, output: Output, target: Tensor) -> ReadOut:
     z, head = output.z.double(), network.head
     zeros = z.new_zeros(len(z))
     if isinstance(head, LinearHead):
-        return ReadOut(head.projection.weight.double()[target], zeros, head.projection.bias.double()[target])
+        return ReadOut(head.projection.weight.double()[target], zeros, head.projection.bias.double()[target], zeros)
     parts = parts_of_score(head, z, target, level=-1)
     weights = torch.einsum("bk,bkd->bd", parts.responsibility, head.levels[-1].double()[target])
     direction = weights / (head.temperature * z.norm(dim=1, keepdim=True).clamp_min(1e-12))
-    if isinstance(network, BankNetwork):
-        return ReadOut(direction, parts.entropy, parts.mass + direction @ network.start.double())
-    return ReadOut(direction, parts.entropy, parts.mass)
+    start = direction @ network.start.double() if isinstance(network, BankNetwork) else zeros
+    return ReadOut(direction, parts.entropy, parts.mass, start)
 
 
 def split_over_tokens(network: Network, x: Tensor, mask: Tensor | None, output: Output, target: Tensor) -> Split:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from pdftime.data.batches import generator_for
-from pdftime.fitted import FittedModel
+from pdftime.fitted import FittedModel, Member
 from pdftime.model.bank_network import BankNetwork
 from pdftime.model.network import PDFTime
 
@@ -21,7 +21,9 @@ def untrained(model: FittedModel, seed: int = 0) -> FittedModel:
     places), a bank its projection in shuffled places.
     """
     generator = generator_for(seed, "untrained")
-    chosen = {member.view: member for member in reversed(model.members)}
+    chosen: dict[str, Member] = {}
+    for member in model.members:
+        chosen.setdefault(member.view, member)
     members = []
     for member in chosen.values():
         if isinstance(member.network, BankNetwork):

@@ -122,7 +122,7 @@ def _sheet(sheet: ScoreSheet, frame: Frame) -> dict[str, Any]:
                 frame.prototypes[key_of(match)],
                 short(match.similarity),
                 short(match.responsibility),
-                short(match.contribution / frame.n_members),
+                short(match.contribution * match.weight),
             ]
             for match in sorted(sheet.matches, key=lambda match: -match.contribution)
         ],

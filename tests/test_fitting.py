@@ -1,0 +1,216 @@
+"""Members of two views are weighed by cases that taught neither, and judged by cases that they did not learn from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from pdftime.config import preset
+from pdftime.data.batches import seed_for
+from pdftime.data.prepare import Preparation
+from pdftime.data.series import SeriesSet, check_series
+from pdftime.fitted import FittedModel, Member
+from pdftime.fitting import (
+    PRIOR_CASES,
+    PRIOR_SHARE,
+    FitOptions,
+    LabelledCases,
+    MemberFit,
+    _held_out,
+    fit_model,
+    validation_split,
+    view_share,
+)
+
+TINY: dict[str, Any] = {
+    "d_model": 8,
+    "branch_width": 4,
+    "kernel_sizes": (3,),
+    "n_inception_layers": 1,
+    "n_heads": 2,
+    "max_epochs": 3,
+    "n_groups": 2,
+    "n_biases": 1,
+}
+CLASSES = np.array(["a", "b"])
+CODES = np.arange(30) % 2
+
+
+def waves(codes: NDArray[Any], seed: int = 0) -> SeriesSet:
+    """Slow waves and fast ones in noise, so strong that mistakes are made."""
+    rng = np.random.default_rng(seed)
+    phase = rng.uniform(0, 6, (len(codes), 1, 1))
+    wave = np.sin(np.arange(16) * (0.4 + 0.6 * codes[:, None, None]) + phase)
+    return check_series(wave + 0.8 * rng.normal(size=wave.shape))
+
+
+def fit(validation: LabelledCases | None = None, n_members: int = 1, seed: int = 0, **changes: Any) -> FittedModel:
+    data = LabelledCases(waves(CODES), CODES, np.ones(len(CODES)))
+    options = FitOptions(seed=seed, n_members=n_members)
+    return fit_model(data, CLASSES, preset("default").but(**{**TINY, **changes}), options, validation)
+
+
+def made(
+    members: list[Member], rows: list[list[int]], probabilities: list[Any]
+) -> tuple[FittedModel, list[MemberFit]]:
+    """A model of these members, and what each said of the cases at its rows."""
+    fits = [
+        MemberFit(member, {}, np.array(places, np.int64), torch.tensor(said).double().view(-1, 2))
+        for member, places, said in zip(members, rows, probabilities, strict=True)
+    ]
+    prepared = Preparation.fit(waves(CODES), preset("default").prepare)
+    return FittedModel(preset("default"), CLASSES, ("x",), prepared, members), fits
+
+
+@pytest.fixture(scope="module")
+def both() -> FittedModel:
+    return fit(views="both", validation_fraction=0.4, n_members=2)
+
+
+# What each view counts
+
+
+def test_equal_views_and_no_cases_at_all_share_alike() -> None:
+    assert view_share(torch.zeros(0), torch.zeros(0)) == pytest.approx(PRIOR_SHARE)
+    assert view_share(torch.full((50,), 0.7), torch.full((50,), 0.7)) == pytest.approx(PRIOR_SHARE)
+
+
+@settings(max_examples=40, deadline=None)
+@given(n=st.integers(1, 200), seed=st.integers(0, 100), better=st.floats(-2.0, 2.0))
+def test_the_share_is_the_most_likely_one(n: int, seed: int, better: float) -> None:
+    rng = np.random.default_rng(seed)
+    bank, network = 1.0 / (1.0 + np.exp(-rng.normal([[better], [0.0]], 1.5, (2, n))))
+
+    def loss(share: float) -> float:
+        mixed = np.log(share * bank + (1.0 - share) * network).sum()
+        prior = PRIOR_CASES * (PRIOR_SHARE * np.log(share) + (1.0 - PRIOR_SHARE) * np.log(1.0 - share))
+        return float(-mixed - prior)
+
+    best = minimize_scalar(loss, bounds=(1e-4, 1.0 - 1e-4), method="bounded").x
+    found = view_share(torch.from_numpy(bank), torch.from_numpy(network))
+    assert abs(found - np.clip(best, 0.01, 0.99)) <= 0.011
+    turned = view_share(torch.from_numpy(network), torch.from_numpy(bank))
+    assert found + turned == pytest.approx(1.0, abs=0.021)
+    assert 0.0 < found < 1.0
+
+
+def test_a_view_that_is_surely_wrong_still_has_a_finite_share() -> None:
+    assert 0.01 <= view_share(torch.zeros(1000), torch.ones(1000)) <= 0.02
+
+
+def test_members_of_one_view_count_alike_beside_another_view(both: FittedModel) -> None:
+    bank, network = both.members[:2]
+    assert [member.view for member in both.members] == ["bank", "network"] * 2
+    assert bank.weight == both.members[2].weight
+    assert network.weight == both.members[3].weight
+    assert bank.weight + network.weight == pytest.approx(1.0)
+    assert bank.weight != 0.5
+    assert sum(both.weights) == pytest.approx(1.0)
+
+
+def test_given_validation_cases_weigh_the_views() -> None:
+    codes = np.arange(40) % 2
+    cases = waves(codes, seed=1)
+    weights = {}
+    for name, labels in (("right", codes), ("wrong", 1 - codes)):
+        validation = LabelledCases(cases, labels, np.ones(40))
+        model = fit(validation, views="both")
+        own = []
+        for _, x, mask in model.batches(cases):
+            own.append(
+                [each[torch.arange(len(x)), torch.from_numpy(labels)] for each in model.member_probabilities(x, mask)]
+            )
+        bank, network = (torch.cat(each).detach() for each in zip(*own, strict=True))
+        assert model.members[0].weight == pytest.approx(view_share(bank, network))
+        assert [each["n_validation"] for each in model.metrics["members"]] == [40, 40]
+        weights[name] = model.members[0].weight
+        assert model.review is not None
+        assert model.review.source == "validation"
+        assert model.review.confusion.sum() == 40
+    assert weights["right"] != weights["wrong"]
+
+
+def test_a_network_without_validation_cases_shares_alike() -> None:
+    model = fit(views="both")
+    assert [member.weight for member in model.members] == [PRIOR_SHARE, 1.0 - PRIOR_SHARE]
+
+
+@pytest.mark.parametrize("views", ["network", "bank"])
+def test_members_of_one_view_count_alike(views: str) -> None:
+    model = fit(views=views, n_members=3, max_epochs=1)
+    assert model.weights == pytest.approx([1 / 3] * 3)
+    assert {member.view for member in model.members} == {views}
+
+
+def test_the_members_of_both_views_are_those_of_each_view_alone(both: FittedModel) -> None:
+    for views, number in (("bank", 0), ("network", 1)):
+        alone = fit(views=views, validation_fraction=0.4).members[0]
+        for name, tensor in alone.network.state_dict().items():
+            assert torch.equal(tensor, both.members[number].network.state_dict()[name])
+        assert alone.temperature == both.members[number].temperature
+
+
+# Cases that were held out
+
+
+def member(view: str, both: FittedModel, weight: float = 1.0) -> Member:
+    return next(each for each in both.members if each.view == view)._replace(weight=weight)
+
+
+def test_held_out_cases_are_judged_by_the_members_that_did_not_learn_from_them(both: FittedModel) -> None:
+    rng = np.random.default_rng(0)
+    said = rng.dirichlet([1.0, 1.0], (2, 2))
+    model, fits = made([member("network", both)] * 2, [[0, 2], [2, 5]], [said[0], said[1]])
+    found, index = _held_out(model, fits, 6)
+    assert index.tolist() == [0, 2, 5]
+    np.testing.assert_allclose(found, [said[0][0], (said[0][1] + said[1][0]) / 2, said[1][1]], atol=1e-12)
+
+
+def test_with_two_views_only_cases_that_taught_neither_are_judged_by_weight(both: FittedModel) -> None:
+    rng = np.random.default_rng(1)
+    bank, network = rng.dirichlet([1.0, 1.0], 6), rng.dirichlet([1.0, 1.0], 2)
+    members = [member("bank", both, 0.3), member("network", both, 0.7)]
+    model, fits = made(members, [list(range(6)), [1, 4]], [bank, network])
+    found, index = _held_out(model, fits, 6)
+    assert index.tolist() == [1, 4]
+    np.testing.assert_allclose(found, 0.3 * bank[[1, 4]] + 0.7 * network, atol=1e-12)
+    model, fits = made(members, [list(range(6)), []], [bank, np.zeros((0, 2))])
+    found, index = _held_out(model, fits, 6)
+    assert index.tolist() == list(range(6))
+    np.testing.assert_allclose(found, bank, atol=1e-12)
+
+
+def test_the_review_of_kept_cases_is_by_members_that_had_not_seen_them() -> None:
+    """Each network by itself says again what it said of its own validation cases."""
+    model = fit(n_members=2, validation_fraction=0.4)
+    cases, total, count = waves(CODES), np.zeros((30, 2)), np.zeros(30)
+    for number, each in enumerate(model.members):
+        _, kept = validation_split(CODES, model.settings.training, seed_for(0, "member", number))
+        alone = FittedModel(model.settings, CLASSES, ("x",), model.preparation, [each])
+        total[kept] += alone.probabilities(cases.take(kept))
+        count[kept] += 1.0
+    index = np.flatnonzero(count)
+    predicted = (total[index] / count[index, None]).argmax(axis=1)
+    expected = np.zeros((2, 2), np.int64)
+    np.add.at(expected, (CODES[index], predicted), 1)
+    assert model.review is not None
+    assert model.review.source == "held out"
+    np.testing.assert_array_equal(model.review.confusion, expected)
+
+
+def test_a_bank_is_reviewed_by_all_training_cases_each_left_out_in_turn() -> None:
+    model = fit(views="bank")
+    assert model.review is not None
+    assert model.review.source == "held out"
+    assert model.review.confusion.sum() == 30
+    accuracy = np.trace(model.review.confusion) / 30
+    assert model.metrics["members"][0]["validation_accuracy"] == pytest.approx(accuracy)
+    learned = (model.probabilities(waves(CODES)).argmax(axis=1) == CODES).mean()
+    assert accuracy <= learned
