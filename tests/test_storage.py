@@ -25,7 +25,7 @@ from pdftime.container import FORMAT_VERSION, read_container, write_container
 from pdftime.errors import ModelFileError
 
 KEPT = Path(__file__).parent / "data_files"
-SMALL = {"branch_width": 2, "n_inception_layers": 1, "kernel_sizes": (3,), "n_heads": 2}
+SMALL = {"branch_width": 2, "n_inception_layers": 1, "kernel_sizes": (3,), "n_heads": 2, "n_groups": 2, "n_biases": 1}
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((15, 2, 9)) + np.tile([[0.0], [1.0], [2.0]], (5, 1))[:, :, None]
@@ -57,9 +57,23 @@ def explanations(model: PDFTimeClassifier, fresh: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def saved_network(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("saved") / "small.pdftime"
     fit(validation_fraction=0.3, keep_prototypes=1).save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def saved_both(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bank is the first member, a network the second."""
+    path = tmp_path_factory.mktemp("saved") / "both.pdftime"
+    fit(preset="strong", validation_fraction=0.3, keep_prototypes=1).save(path)
+    return path
+
+
+@pytest.fixture(scope="module", params=["network", "both"])
+def saved(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.getfixturevalue(f"saved_{request.param}")
     return path
 
 
@@ -111,6 +125,10 @@ CHOICES: dict[str, dict[str, Any]] = {
     "many kernels": {"settings": {"kernel_sizes": (3, 5, 9), "n_inception_layers": 2}},
     "the paper's": {"preset": "paper"},
     "prototypes kept": {"keep_prototypes": 1, "n_members": 2},
+    "a bank": {"preset": "fast"},
+    "three banks": {"preset": "fast", "n_members": 3},
+    "both views": {"preset": "strong"},
+    "both views, weighed": {"preset": "strong", "n_members": 2, "validation_fraction": 0.3, "keep_prototypes": 1},
 }
 
 
@@ -124,12 +142,13 @@ def test_a_loaded_model_is_the_saved_one(choice: str, tmp_path: Path) -> None:
     assert model.explain_model().to_json() == loaded.explain_model().to_json()
 
 
+@pytest.mark.parametrize("preset", ["default", "fast", "strong"])
 @pytest.mark.parametrize("lengths", ["resample", "pad"])
-def test_unequal_lengths_and_missing_values_are_kept(lengths: str, tmp_path: Path) -> None:
+def test_unequal_lengths_and_missing_values_are_kept(lengths: str, preset: str, tmp_path: Path) -> None:
     series = [case[:, : 4 + number % 6] for number, case in enumerate(X)]
     series[3] = np.where(np.arange(series[3].shape[1]) == 1, np.nan, series[3])
     fresh = [FRESH[0], FRESH[1][:, :3], np.tile(FRESH[2], 2), series[3]]
-    model = fit(series, lengths=lengths)
+    model = fit(series, lengths=lengths, preset=preset)
     model.save(tmp_path / "model.pdftime")
     loaded = load(tmp_path / "model.pdftime")
     assert_same(model, loaded, fresh)
@@ -179,8 +198,9 @@ def test_same_model_gives_the_same_bytes_and_so_does_a_loaded_one(saved: Path, t
     assert saved.read_bytes() == (tmp_path / "one.pdftime").read_bytes() == (tmp_path / "two.pdftime").read_bytes()
 
 
-def test_a_loaded_model_trains_again_as_the_saved_one_would(tmp_path: Path) -> None:
-    model = fit(n_members=2, n_prototypes=2, batch_size=4)
+@pytest.mark.parametrize("preset", ["default", "fast", "strong"])
+def test_a_loaded_model_trains_again_as_the_saved_one_would(preset: str, tmp_path: Path) -> None:
+    model = fit(n_members=2, n_prototypes=2, batch_size=4, preset=preset)
     model.save(tmp_path / "model.pdftime")
     loaded = PDFTimeClassifier.load(tmp_path / "model.pdftime")
     again = loaded.fit(X, Y)
@@ -227,8 +247,8 @@ def test_a_backbone_where_none_was_is_refused(saved: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_prefix_is_refused(saved: Path, tmp_path: Path) -> None:
-    data = saved.read_bytes()
+def test_every_prefix_is_refused(saved_network: Path, tmp_path: Path) -> None:
+    data = saved_network.read_bytes()
     assert len(data) < 16_000
     path = tmp_path / "part.pdftime"
     for size in range(len(data)):
@@ -237,8 +257,8 @@ def test_every_prefix_is_refused(saved: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_changed_byte_is_refused(saved: Path, tmp_path: Path) -> None:
-    data = bytearray(saved.read_bytes())
+def test_every_changed_byte_is_refused(saved_network: Path, tmp_path: Path) -> None:
+    data = bytearray(saved_network.read_bytes())
     path = tmp_path / "changed.pdftime"
     chance = random.Random(0)
     for place in range(len(data)):
@@ -281,6 +301,8 @@ def test_tensors_of_another_type_or_shape_are_refused(saved: Path, rewritten: Ca
             other = np.float64 if array.dtype == np.float32 else np.float32
             refusal(rewritten(lambda arrays, header, n=name, t=other: arrays.update({n: arrays[n].astype(t)})))
         refusal(rewritten(lambda arrays, header, n=name: arrays.update({n: arrays[n][..., None]})))
+        if not array.ndim:  # a single number has no parts
+            continue
         refusal(rewritten(lambda arrays, header, n=name: arrays.update({n: arrays[n][:-1]})))
         refusal(rewritten(lambda arrays, header, n=name: arrays.update({n: np.repeat(arrays[n], 2, axis=-1)})))
 
@@ -291,8 +313,11 @@ def test_tensors_of_another_type_or_shape_are_refused(saved: Path, rewritten: Ca
 @pytest.mark.parametrize("value", [-1, 2**62])
 def test_numbers_out_of_range_are_refused(entry: str, value: int, rewritten: Callable[..., Path]) -> None:
     def change(arrays: dict[str, Any], header: dict[str, Any]) -> None:
-        arrays[f"exemplars.{entry}"] = arrays[f"exemplars.{entry}"].copy()
-        arrays[f"exemplars.{entry}"].flat[0] = value
+        name = f"exemplars.{entry}"
+        if name not in arrays:  # a bank has one level; it stands before the network
+            name = f"exemplars.1{entry[1:]}"
+        arrays[name] = arrays[name].copy()
+        arrays[name].flat[0] = value
 
     refusal(rewritten(change))
 
@@ -320,6 +345,8 @@ def test_a_strange_header_is_refused_or_harmless(
     for place in places(header):
         if ("history" in place or "metrics" in place) and len(place) > 4:
             continue  # what a record says is not interpreted
+        if saved.stem == "both" and not {"members", "bank", "views"} & set(place):
+            continue  # as with one view
         for value in STRANGE:
             strange = deepcopy(header)
             target = strange
@@ -337,7 +364,7 @@ def test_a_strange_header_is_refused_or_harmless(
             model.explain_model().to_json()
             assert isinstance(model.history_, list)
             assert isinstance(model.metrics_, dict)
-    assert refused > 400
+    assert refused > (60 if saved.stem == "both" else 400)
 
 
 def test_every_part_of_the_header_is_needed(saved: Path, rewritten: Callable[..., Path]) -> None:
@@ -399,6 +426,59 @@ def test_foreign_files_are_refused(content: bytes, tmp_path: Path) -> None:
 def test_no_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     assert "No such file" in refusal(tmp_path / "absent.pdftime")
     assert "folder" in refusal(tmp_path)
+
+
+# Forged banks.
+
+
+def forged(source: Path, path: Path, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> Path:
+    arrays, header = read_container(source, kind="model")
+    change(arrays, header)
+    write_container(path, arrays, header, kind="model")
+    return path
+
+
+@pytest.mark.parametrize(
+    "shape", [(2, 0, 16, 6), (2, 10**9, 16, 0), (10**9, 6, 0, 6), (2, 6, 16), (), (2, 6, 16, 6, 1)]
+)
+def test_biases_of_another_shape_are_refused_without_making_room_for_them(
+    shape: tuple[int, ...], saved_both: Path, tmp_path: Path
+) -> None:
+    empty = {"member.0.bank.biases": np.zeros(shape, np.float32)}
+    path = forged(saved_both, tmp_path / "forged.pdftime", lambda arrays, header: arrays.update(empty))
+    assert "biases of its bank" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    {
+        "another bank": (lambda arrays, header: header["settings"]["bank"].update(n_groups=512), "bank of convol"),
+        "longer series": (lambda arrays, header: header["preparation"].update(n_timepoints=10**12), "another shape"),
+        "a network for a bank": (
+            lambda arrays, header: header["members"][0].update(view="network"),
+            "weights of member 0",
+        ),
+        "a bank for a network": (lambda arrays, header: header["members"][1].update(view="bank"), "it has no"),
+        "an unknown view": (lambda arrays, header: header["members"][1].update(view="tree"), "the view 'tree'"),
+        "no weight": (lambda arrays, header: header["members"][1].update(weight=0.0), "the weight 0.0"),
+        "an infinite weight": (lambda arrays, header: header["members"][0].update(weight=1e999), "not written|inf"),
+        "a bank of old settings": (lambda arrays, header: header["settings"].pop("bank"), "expected"),
+        "a bank of old members": (lambda arrays, header: header["members"][0].pop("view"), "view"),
+        "fewer prototypes": (
+            lambda arrays, header: arrays.update({"member.0.head.level_0": arrays["member.0.head.level_0"][:2]}),
+            "its prototypes have the shape",
+        ),
+        "prototypes of another width": (
+            lambda arrays, header: arrays.update({"member.0.projection": arrays["member.0.projection"][:, :-1]}),
+            "its prototypes have the shape",
+        ),
+    }.values(),
+)
+def test_a_bank_that_does_not_fit_is_refused(
+    change: Callable[..., Any], words: str, saved_both: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelFileError, match=words):
+        load(forged(saved_both, tmp_path / "forged.pdftime", change))
 
 
 # Claims of size cost nothing.
@@ -498,6 +578,7 @@ def test_models_of_every_format_version_keep_their_predictions(path: Path) -> No
     model, fresh = load(path), np.array(kept["X"])
     assert model.classes_.tolist() == kept["classes"]
     np.testing.assert_allclose(model.predict_proba(fresh), kept["probabilities"], rtol=0, atol=1e-4)
+    assert model.model_.weights == pytest.approx(kept.get("weights", [0.5, 0.5]))
     for explanation, expected in zip(model.explain(fresh), kept["best_matches"], strict=True):
         best = explanation.best_match
         assert [neighbour.index for neighbour in best.neighbours] == expected["neighbours"]
@@ -512,5 +593,9 @@ def test_models_of_every_format_version_keep_their_predictions(path: Path) -> No
 
 def test_a_model_of_every_format_version_is_kept() -> None:
     versions = [str(version) for version in range(1, FORMAT_VERSION + 1)]
-    assert sorted(path.stem.removeprefix("model_v") for path in KEPT.glob("model_v*.pdftime")) == versions
+    kept = {path.stem.removeprefix("model_v").partition("_")[0] for path in KEPT.glob("model_v*.pdftime")}
+    assert sorted(kept) == versions
+    assert {path.stem for path in KEPT.glob("model_v3*.pdftime")} == {"model_v3_bank", "model_v3_both"}
+    for path in KEPT.glob("model_v*.pdftime"):
+        assert f'"format_version":"{path.stem.removeprefix("model_v")[0]}"'.encode() in path.read_bytes()
     assert all(path.stat().st_size < 60_000 for path in KEPT.iterdir())

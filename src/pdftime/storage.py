@@ -161,7 +161,7 @@ def _bank_network(
     features, d = projection.new_empty(len(projection)), projection.shape[1]
     head = FixedPrototypes(prototypes, prototypes.new_empty(prototypes.shape[:2]), torch.tensor(1.0))
     scaling = Scaling(features, features)
-    return BankNetwork(bank, 0, scaling, torch.empty_like(projection), projection.new_empty(d), head)
+    return BankNetwork(bank, 0, scaling, projection.new_empty(len(projection), d), projection.new_empty(d), head)
 
 
 def _of_now(header: dict[str, Any]) -> dict[str, Any]:
