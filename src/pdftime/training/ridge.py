@@ -32,7 +32,7 @@ class DualRidge:
         values, vectors = torch.linalg.eigh(_without(products(self.rows), self.weight.sqrt()))
         there = values > 1e-9 * values[-1].clamp_min(1e-300)
         self.values, self.vectors = values[there], vectors[:, there]
-        self.mean_value = max(float(self.values.sum()) / len(weight), 1e-300)
+        self.mean_value = float(self.values.sum()) / len(weight) or 1.0  # 0 where all cases are alike
         # what the vectors do not reach is reached by nothing but the intercept and the strength
         self.unreached = (1.0 - self.vectors.square().sum(dim=1) - self.weight).clamp_min(0.0)
         self.strength = self.mean_value
@@ -95,7 +95,7 @@ class PrimalRidge:
         """The solution whose strength suits some of the cases best when each is left out, and those predictions."""
         squares = (self.squares - self.sums[:, None] * self.sums) * self.n_cases
         cross = (self.cross - self.sums[:, None] * self.target_sums) * self.n_cases
-        mean_value = float(squares.diagonal().sum()) / self.n_cases
+        mean_value = float(squares.diagonal().sum()) / self.n_cases or 1.0
         rows = (features - self.centre).double() - self.sums
         share = weight.double() / self.weight_sum
         best: tuple[float, Solution, Tensor] | None = None
