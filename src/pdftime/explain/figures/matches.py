@@ -118,7 +118,7 @@ def bars_of(sheet: ScoreSheet, n_shown: int = SHOWN_BARS) -> list[Bar]:
     bars = [
         Bar(
             f"prototype {match.number + 1}" + (f" of net {match.member + 1}" if n_members > 1 else ""),
-            match.contribution / n_members,
+            match.contribution * match.weight,
         )
         for match in sheet.deciding
     ]

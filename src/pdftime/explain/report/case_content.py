@@ -51,7 +51,6 @@ class Frame(NamedTuple):
     drawn: list[int]
     """Channels that are drawn."""
     n_shown: int
-    n_members: int
 
 
 def key_of(prototype: PrototypeMatch | GalleryEntry) -> Key:
@@ -79,6 +78,10 @@ def case_content(each: Shown, frame: Frame) -> dict[str, Any]:
         "target": _sheet(explanation.target, frame),
         "contrast": _sheet(explanation.contrast, frame),
         "summary": explanation.summary(),
+        "opinions": [
+            [short(opinion.weight), shorts(opinion.probabilities), frame.codes[opinion.predicted]]
+            for opinion in explanation.opinions
+        ],
         "length": length,
         "step": step,
         "times": times,
@@ -122,7 +125,7 @@ def _sheet(sheet: ScoreSheet, frame: Frame) -> dict[str, Any]:
                 frame.prototypes[key_of(match)],
                 short(match.similarity),
                 short(match.responsibility),
-                short(match.contribution / frame.n_members),
+                short(match.contribution * match.weight),
             ]
             for match in sorted(sheet.matches, key=lambda match: -match.contribution)
         ],
