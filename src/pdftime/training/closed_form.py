@@ -49,7 +49,7 @@ def fit_bank(examples: Examples, n_classes: int, config: BankConfig, seed: int) 
     large = len(codes) > EXACT_CASES
     rows = np.arange(len(codes))
     if large:
-        rows, _ = stratified_split(codes, 1.0 - EXACT_CASES / len(codes), seed=seed_for(seed, "sample"))
+        rows = _sample(codes, seed)
     sample = examples.take(rows)
     bank_seed = seed_for(seed, "bank")
     bank = make_bank(config, examples.x.shape[1], examples.x.shape[2], bank_seed, large=large)
@@ -88,6 +88,14 @@ def fit_bank(examples: Examples, n_classes: int, config: BankConfig, seed: int) 
     return BankFit(network, rows, z, metrics)
 
 
+def _sample(codes: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+    """Sorted places of about EXACT_CASES cases, of every class its share; a class of one or two is kept whole."""
+    rare = np.bincount(codes)[codes] < 3  # `stratified_split` divides nothing where a class has so few
+    common = np.flatnonzero(~rare)
+    kept, _ = stratified_split(codes[common], 1.0 - EXACT_CASES / len(codes), seed=seed_for(seed, "sample"))
+    return np.sort(np.concatenate([np.flatnonzero(rare), common[kept]]))
+
+
 def _streamed(
     examples: Examples,
     bank: ConvolutionBank,
@@ -98,7 +106,7 @@ def _streamed(
     targets: Tensor,
     weight: Tensor,
 ) -> tuple[Solution, Tensor]:
-    """The regression of all cases, whose features are made batch by batch; cases of the sample are left out in turn."""
+    """The regression of all cases, features made batch by batch; cases of the sample are left out in turn."""
     total = float(examples.weight.double().sum())
     ridge = PrimalRidge(features.shape[1], targets.shape[1], total, features.mean(dim=0))
     for start in range(0, len(examples.y), STREAM_CASES):
