@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 from torch import Tensor
@@ -95,6 +95,7 @@ def test_left_out_predictions_are_those_of_regressions_without_the_case(
 @given(
     n=st.integers(3, 14), p=st.integers(1, 40), share=st.sampled_from([1e-4, 0.1, 100.0]), seed=st.integers(0, 1000)
 )
+@example(n=10, p=3000, share=1e-4, seed=0)
 def test_features_in_single_precision_give_the_same_within_rounding(n: int, p: int, share: float, seed: int) -> None:
     features, targets, weight = problem(n, p, seed=seed)
     features = features.float().double()
@@ -126,8 +127,8 @@ def test_where_no_feature_varies_the_mean_of_the_others_is_the_prediction(dtype:
         torch.testing.assert_close(model.left_out(targets)[case], mean)
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize(("n", "p"), [(14, 3), (10, 30)])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("n", "p"), [(10, 3), (7, 30)])
 def test_the_strength_is_that_of_the_smallest_left_out_error(n: int, p: int, seed: int) -> None:
     features, targets, weight = problem(n, p, seed=seed)
     model = DualRidge(features, weight)
@@ -163,7 +164,7 @@ def test_products_of_rows_are_those_of_all_features_whatever_the_block(monkeypat
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("n", "p"), SHAPES)
+@pytest.mark.parametrize(("n", "p"), [(12, 4), (12, 12), (6, 30), (3, 2)])
 @pytest.mark.parametrize("share", [1e-3, 1.0])
 def test_the_ridge_by_features_is_the_ridge_by_cases(
     n: int, p: int, kind: str, share: float, monkeypatch: pytest.MonkeyPatch
@@ -191,7 +192,7 @@ def test_batches_add_up_in_any_split(data: st.DataObject, n: int) -> None:
         torch.testing.assert_close(a, b)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_ridge_by_features_chooses_by_the_cases_that_it_is_shown(seed: int) -> None:
     features, targets, weight = problem(14, 5, seed=seed)
     mean_value = DualRidge(features, weight).mean_value

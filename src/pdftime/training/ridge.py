@@ -127,4 +127,4 @@ def products(rows: Tensor) -> Tensor:
     for start in range(0, rows.shape[1], BLOCK):
         block = rows[:, start : start + BLOCK]
         total += block @ block.T
-    return total
+    return (total + total.T) / 2.0  # single precision may round (i, j) and (j, i) apart, which `eigh` does not see
