@@ -91,6 +91,8 @@ def fit_bank(examples: Examples, n_classes: int, config: BankConfig, seed: int) 
 def _sample(codes: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
     """Sorted places of about EXACT_CASES cases, of every class its share; a class of one or two is kept whole."""
     rare = np.bincount(codes)[codes] < 3  # `stratified_split` divides nothing where a class has so few
+    if rare.all():
+        return np.arange(len(codes))
     common = np.flatnonzero(~rare)
     kept, _ = stratified_split(codes[common], 1.0 - EXACT_CASES / len(codes), seed=seed_for(seed, "sample"))
     return np.sort(np.concatenate([np.flatnonzero(rare), common[kept]]))
