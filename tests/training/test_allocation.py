@@ -216,9 +216,9 @@ def test_without_groupings_every_case_is_in_the_first_group() -> None:
     assert not groups_of(features, codes, []).any()
 
 
-def test_a_class_may_change_from_one_number_to_another_in_a_later_round() -> None:
-    """Two classes of four clusters each, around a circle: what is best for one depends on the other."""
-    changes = 0
+def test_the_groups_are_those_of_the_groupings_taken_one_for_a_class() -> None:
+    """Two classes of four clusters each, around a circle."""
+    taken = 0
     for seed in range(4):
         cluster = np.repeat(np.arange(8), 10)
         angle = torch.from_numpy(cluster) * (math.pi / 4)
@@ -229,8 +229,8 @@ def test_a_class_may_change_from_one_number_to_another_in_a_later_round() -> Non
         assert len({grouping.code for grouping in groupings}) == len(groupings)
         for grouping in groupings:
             assert np.array_equal(groups[grouping.rows], grouping.group)
-        changes += len(groupings)
-    assert changes > 0
+        taken += len(groupings)
+    assert taken > 0
 
 
 def test_cases_that_are_all_alike_are_one_group() -> None:

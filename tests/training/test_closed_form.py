@@ -168,7 +168,7 @@ def test_cases_of_hardly_any_weight_are_nearly_as_if_they_were_not_there() -> No
     wrong = wrong._replace(y=1 - wrong.y, weight=torch.full((40,), 1e-6))
     without, light = (fit_bank(each, 2, SMALL, 0) for each in (cases, joined(cases, wrong)))
     agree = (scores(light, fresh).argmax(dim=1) == scores(without, fresh).argmax(dim=1)).float().mean()
-    assert agree >= 0.98  # measured 1.0; where a light case counted as much as another in `allocate`, 0.967
+    assert agree >= 0.98  # measured 1.0; 0.967 if a light case counts as much as another in `allocate`
 
 
 def test_weight_on_a_class_moves_decisions_to_it() -> None:
