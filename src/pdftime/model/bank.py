@@ -238,10 +238,7 @@ def _rival_wins(
     for highest in (True, False):
         best = (response.amax if highest else response.amin)(dim=1, keepdim=True)
         torch.eq(response, best, out=wins)  # straight to numbers: a mask of booleans costs many times as much
-        if highest:
-            worth = F.threshold_(best, ROUNDING, 0.0)
-        else:
-            worth = torch.lt(best, -ROUNDING, out=torch.empty_like(best))
+        worth = torch.where(best > ROUNDING, best, 0.0) if highest else (best < -ROUNDING).to(best.dtype)
         wins *= worth if inside is None else worth.mul_(inside)
         yield wins
 
