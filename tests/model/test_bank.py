@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pdftime.data.batches import generator_for
 from pdftime.model import bank as module
-from pdftime.model.bank import ConvolutionBank, Features, Part, two_valued_kernels
+from pdftime.model.bank import SMALLEST, ConvolutionBank, Features, Part, two_valued_kernels
 
 Floats = NDArray[np.float64]
 LENGTHS = [1, 2, 3, 5, 8, 9, 17, 33, 40]  # the first dilations are 1; from 17 also 2, from 33 also 4
@@ -143,24 +143,26 @@ def slow_features(of: ConvolutionBank, x: Tensor) -> tuple[Tensor, Tensor]:
     return tuple(torch.tensor([term.values.sum() for term in each]).float() for each in (counts, pooled))  # type: ignore[return-value]
 
 
-def slow_evidence(term: Term, n_channels: int) -> Floats:
-    """(c, t): every term in equal shares on the taps of its kernel, a difference half on the value before it."""
-    n = len(term.values)
-    over_time = np.zeros(n)
+def slow_evidence(term: Term, x: Floats) -> Floats:
+    """(c, t): every term on the values under the taps of its kernel, in shares as large as they are.
+
+    A difference lies half on the value before it.
+    """
+    n_channels, n = x.shape
+    seen = np.diff(x, axis=1, prepend=x[:, :1]) if term.part.difference else x
+    size = (np.abs(seen) + SMALLEST) * term.part.mixture[term.view].double().numpy()[:, None]
+    found = np.zeros((n_channels, n))
     for i in range(n):
         places = [i + (tap - 4) * term.part.dilation for tap in range(9)]
         places = [place for place in places if 0 <= place < n]
+        whole = size[:, places].sum()
         for place in places:
-            share = term.values[i] / len(places)
+            share = term.values[i] * size[:, place] / whole
             if term.part.difference and place > 0:
-                over_time[place] += share / 2
-                over_time[place - 1] += share / 2
+                found[:, place] += share / 2
+                found[:, place - 1] += share / 2
             else:
-                over_time[place] += share
-    chosen = np.flatnonzero(term.part.mixture[term.view].numpy())
-    found = np.zeros((n_channels, n))
-    for channel in chosen:
-        found[channel] = over_time / len(chosen)
+                found[:, place] += share
     return found
 
 
@@ -380,7 +382,7 @@ def random_weights(model: ConvolutionBank, n_quantities: int, b: int) -> Feature
 
 def assert_sums(model: ConvolutionBank, x: Tensor, mask: Tensor | None) -> None:
     weights = random_weights(model, 3, len(x))
-    evidence = model.evidence(x, mask, weights)
+    evidence = model.evidence(x, mask, weights).sum(dim=0)
     assert evidence.shape == (3, *x.shape)
     terms = torch.cat([w * f for w, f in zip(weights, model(x, mask), strict=True)], dim=2).double()
     gap = (evidence.double().sum(dim=(2, 3)) - terms.sum(dim=2)).abs()
@@ -416,7 +418,7 @@ def test_evidence_of_padded_series_is_that_of_each_alone(n_channels: int) -> Non
     for case, length in enumerate(lengths):
         alone = Features(*(each[:, case : case + 1] for each in weights))
         expected = model.evidence(x[case : case + 1, :, :length], None, alone)
-        torch.testing.assert_close(evidence[:, case : case + 1, :, :length], expected, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(evidence[:, :, case : case + 1, :, :length], expected, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("t", [1, 2, 6, 24, 40])
@@ -429,9 +431,9 @@ def test_the_evidence_of_a_feature_lies_on_the_taps_of_its_kernel(t: int, n_chan
         chosen = torch.arange(0, len(terms[family]), 37)
         weights = [torch.zeros(len(chosen), 1, n) for n in (model.n_counts, model.n_pooled)]
         weights[family][torch.arange(len(chosen)), 0, chosen] = 1.0
-        evidence = model.evidence(x, None, Features(*weights))[:, 0]
-        expected = np.stack([slow_evidence(terms[family][i], n_channels) for i in chosen.tolist()])
-        torch.testing.assert_close(evidence, torch.from_numpy(expected).float(), atol=1e-6, rtol=1e-4)
+        evidence = model.evidence(x, None, Features(*weights)).sum(dim=0)[:, 0]
+        expected = np.stack([slow_evidence(terms[family][i], x[0].double().numpy()) for i in chosen.tolist()])
+        torch.testing.assert_close(evidence, torch.from_numpy(expected), atol=1e-6, rtol=1e-4)
 
 
 def test_a_change_out_of_every_kernels_reach_leaves_the_evidence_of_counts() -> None:
@@ -440,7 +442,31 @@ def test_a_change_out_of_every_kernels_reach_leaves_the_evidence_of_counts() -> 
     weights = random_weights(model, 1, 1)._replace(pooled=torch.zeros(1, 1, model.n_pooled))
     changed = x.clone()
     changed[:, :, 60] += 5.0
-    before, after = (model.evidence(each, None, weights)[0, 0] for each in (x, changed))
-    near = (torch.arange(120) - 60).abs() <= 2 * 8 + 1
+    before, after = (model.evidence(each, None, weights).sum(dim=0)[0, 0] for each in (x, changed))
+    near = (torch.arange(120) - 60).abs() <= 2 * 8 + 2
     torch.testing.assert_close(before[:, ~near], after[:, ~near], atol=1e-6, rtol=1e-5)
     assert (before[:, near] - after[:, near]).abs().max() > 1e-3
+
+
+def test_spectral_shares_are_the_power_that_an_average_kernel_lets_through() -> None:
+    x = series(2, 2, 24)
+    model = bank(2, 24)
+    shares = model.spectral_shares(x, None).double()
+    for part, found in zip(model.parts, shares, strict=True):
+        kernels = torch.cat([part.rivals.flatten(0, 1), part.pooled.flatten(0, 1)]).double().numpy()
+        gain = np.zeros(13)
+        for kernel in kernels:
+            spread = np.zeros(24)
+            for tap, weight in enumerate(kernel):  # around the circle, as a Fourier transform sees it
+                spread[tap * part.dilation % 24] += weight
+            gain += np.abs(np.fft.rfft(spread)) ** 2
+        if part.difference:
+            gain *= np.abs(np.fft.rfft([1.0, -1.0], 24)) ** 2
+        power = np.abs(np.fft.rfft(x.double().numpy())) ** 2 * gain
+        expected = power / power.sum(axis=-1, keepdims=True)
+        torch.testing.assert_close(found, torch.from_numpy(expected), atol=1e-5, rtol=1e-4)
+
+
+def test_a_series_without_power_is_all_constant() -> None:
+    shares = bank(1, 24).spectral_shares(torch.zeros(1, 1, 24), None)
+    assert (shares[..., 0] == 1.0).all()

@@ -81,13 +81,14 @@ def test_lifting_puts_a_one_behind_every_row() -> None:
 
 def assert_sums(net: BankNetwork, x: Tensor, mask: Tensor | None) -> None:
     direction = torch.randn(2, len(x), net.d_model, generator=generator_for("direction"))
-    evidence = net.evidence(x, mask, direction).double()
+    evidence, frequencies = net.evidence(x, mask, direction)
     assert evidence.shape == (2, *x.shape)
     total = (direction * (net(x, mask).z - net.start)).double().sum(dim=2)
     weights = (direction[..., :-1] @ net.projection.T).double()
     size = (weights * scaled(net.bank(x, mask), Scaling(net.centre, net.inverse))).abs().sum(dim=2)
     spread = (weights * net.inverse * net.centre).abs().sum(dim=2)  # what is taken off evenly is a term as well
     assert ((evidence.sum(dim=(2, 3)) - total).abs() <= 1e-5 * (size + spread)).all()
+    assert ((frequencies.sum(dim=(2, 3)) - total).abs() <= 1e-5 * (size + spread)).all()
 
 
 @pytest.mark.parametrize("t", [1, 2, 7, 9, 24, 40])
@@ -106,7 +107,7 @@ def test_evidence_of_masked_series_sums_too_and_is_nothing_behind_their_ends(
     x, mask = series(len(lengths), c, t), mask_of(lengths, t)
     net = network(x, mask)
     assert_sums(net, x, mask)
-    evidence = net.evidence(x, mask, torch.ones(1, len(x), net.d_model))
+    evidence = net.evidence(x, mask, torch.ones(1, len(x), net.d_model)).values
     assert (evidence * ~mask[:, None, :] == 0.0).all()
 
 
@@ -120,9 +121,9 @@ def test_evidence_does_not_depend_on_how_many_series_are_looked_at_together(monk
     x, mask = series(5, 2, 20), mask_of([20, 3, 11, 1, 8], 20)
     net = network(x, mask)
     direction = torch.randn(2, 5, net.d_model, generator=generator_for("direction"))
-    together = net.evidence(x, mask, direction)
+    together = net.evidence(x, mask, direction).values
     monkeypatch.setattr(module, "EVIDENCE_POINTS", 40)
-    torch.testing.assert_close(net.evidence(x, mask, direction), together, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(net.evidence(x, mask, direction).values, together, atol=1e-5, rtol=1e-4)
 
 
 def test_a_case_with_average_features_starts_where_start_says() -> None:
