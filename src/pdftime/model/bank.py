@@ -89,11 +89,11 @@ class ConvolutionBank(nn.Module):
             response = torch.matmul(part.pooled, windows).view(n_views, k, n_cases, -1)
             if mask is not None:  # behind the end of a series there is nothing to compare
                 response.masked_fill_(~mask, math.inf)
-            ordered = response.sort(dim=3).values
             view, kernel = torch.arange(n_views)[:, None, None], torch.arange(k)[None, :, None]
+            ordered = response[view, kernel, case].sort(dim=3).values
             after = torch.minimum(place + 1, lengths[case].long() - 1)
-            between = (ordered[view, kernel, case, place] + ordered[view, kernel, case, after]) / 2.0
-            biases.copy_(between.permute(2, 0, 1) + ROUNDING)
+            between = (ordered.gather(3, place[..., None]) + ordered.gather(3, after[..., None])) / 2.0
+            biases.copy_(between[..., 0].permute(2, 0, 1) + ROUNDING)
 
     @torch.no_grad()
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Features:
