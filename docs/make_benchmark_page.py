@@ -108,9 +108,7 @@ def fingerprint_of(path: Path) -> str:
     return path.read_text(encoding="utf-8").partition("<dc:description>numbers ")[2].partition("<")[0]
 
 
-def _preset(
-    file: str, goals: dict[str, str], files: dict[str, list[Row]], drawings: dict[str, Drawing]
-) -> list[str]:
+def _preset(file: str, goals: dict[str, str], files: dict[str, list[Row]], drawings: dict[str, Drawing]) -> list[str]:
     parts = [f"## Preset `{file}`\n"]
     rows = files.get(file)
     if not rows:
