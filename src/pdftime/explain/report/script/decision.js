@@ -65,7 +65,7 @@ function drawVerdict() {
       ),
     ),
     el("p", { class: "summary" }, each.summary),
-    each.opinions.length > 1 && opinionTable(each),
+    each.opinions.length > 1 && el("div", { class: "opinions" }, opinionTable(each)),
     el(
       "div",
       { class: "checks" },
@@ -111,7 +111,12 @@ function drawWhy() {
       strong(fixed(contrast.score)),
       `: a margin of ${fixed(margin)}.`,
     ),
-    el("div", { class: "pair" }, scoreSheet(target, "for", span), scoreSheet(contrast, "against", span)),
+    el(
+      "div",
+      { class: page.members.length > 1 ? "stack" : "pair" },
+      scoreSheet(target, "for", span),
+      scoreSheet(contrast, "against", span),
+    ),
     page.gallery.length > 0 &&
       el(
         "p",
