@@ -27,8 +27,13 @@ AGAINST = {
     "ucr": ("HIVE-COTE 2.0", "MultiROCKET-Hydra", "InceptionTime", "ROCKET", "Inception", "ResNet"),
     "uea": ("HIVE-COTE 2.0", "MultiROCKET-Hydra", "ROCKET", "InceptionTime", "ResNet"),
 }
-GOALS = {"ucr": "InceptionTime", "uea": "ROCKET"}
-"""The method whose published mean the default preset is to reach, on each archive."""
+ARCHIVES = ("ucr", "uea")
+GOALS = {
+    "default": {"ucr": "InceptionTime", "uea": "ROCKET"},
+    "fast": {"ucr": "MultiROCKET-Hydra", "uea": "MultiROCKET-Hydra"},
+    "strong": {"ucr": "HIVE-COTE 2.0", "uea": "HIVE-COTE 2.0"},
+}
+"""Presets, and the method whose published mean each is compared with, on each archive."""
 N_NAMED = 20
 """A command names its datasets up to this many."""
 OPENING = """\
@@ -76,7 +81,7 @@ def build(results: Path) -> Page:
     drawings: dict[str, Drawing] = {}
     parts = [
         OPENING,
-        *_default(files, drawings),
+        *(part for file, goals in GOALS.items() for part in _preset(file, goals, files, drawings)),
         *_paper_preset(files),
         "## The paper's experiments\n",
         "Each table stands beside the values that the paper prints, which were measured under another protocol:\n"
@@ -103,27 +108,27 @@ def fingerprint_of(path: Path) -> str:
     return path.read_text(encoding="utf-8").partition("<dc:description>numbers ")[2].partition("<")[0]
 
 
-def _default(files: dict[str, list[Row]], drawings: dict[str, Drawing]) -> list[str]:
-    parts = ["## Default preset\n"]
-    rows = files.get("default")
+def _preset(file: str, goals: dict[str, str], files: dict[str, list[Row]], drawings: dict[str, Drawing]) -> list[str]:
+    parts = [f"## Preset `{file}`\n"]
+    rows = files.get(file)
     if not rows:
-        return [*parts, _not_run("default")]
-    parts += [_commands(run_commands(rows, "default")), _about(rows)]
-    for archive, goal in GOALS.items():
+        return [*parts, _not_run(file)]
+    parts += [_commands(run_commands(rows, file)), _about(rows)]
+    for archive, goal in goals.items():
         for comparison in _comparisons(rows, archive):
-            parts += _archive(comparison, goal, drawings)
-    if ANALYSIS.exists():
+            parts += _archive(file, comparison, goal, drawings)
+    if file == "default" and ANALYSIS.exists():
         parts += ["### Where we lose, and why\n", ANALYSIS.read_text(encoding="utf-8")]
     return parts
 
 
-def _archive(comparison: Comparison, goal: str, drawings: dict[str, Drawing]) -> list[str]:
+def _archive(file: str, comparison: Comparison, goal: str, drawings: dict[str, Drawing]) -> list[str]:
     scores, ours = comparison.scores, comparison.ran[0]
     peer = comparison.peer(goal)
     behind = f" --behind {goal}" if peer is not None else ""
     parts = [
         f"### {comparison.name}\n",
-        _commands([table_command(["default"], comparison.archive) + behind]),
+        _commands([table_command([file], comparison.archive) + behind]),
     ]
     if peer is not None:
         parts.append(_verdict(comparison, peer))
@@ -131,7 +136,7 @@ def _archive(comparison: Comparison, goal: str, drawings: dict[str, Drawing]) ->
     if len(scores.methods) > 1:
         parts.append(
             _picture(
-                f"{comparison.archive}-critical-difference.svg",
+                f"{file}-{comparison.archive}-critical-difference.svg",
                 f"Critical-difference diagram, {comparison.name}",
                 Drawing(
                     pictures.digest(pictures.numbers_of(scores)),
@@ -143,7 +148,7 @@ def _archive(comparison: Comparison, goal: str, drawings: dict[str, Drawing]) ->
     if peer is not None:
         parts.append(
             _picture(
-                f"{comparison.archive}-against-{pictures.slug(goal)}.svg",
+                f"{file}-{comparison.archive}-against-{pictures.slug(goal)}.svg",
                 f"{ours} against {peer}, dataset by dataset",
                 Drawing(
                     pictures.digest([peer, pictures.numbers_of(scores)]),
@@ -171,7 +176,7 @@ def _paper_preset(files: dict[str, list[Row]]) -> list[str]:
         _commands(run_commands(rows, "paper_preset")),
         _about(rows),
     ]
-    for archive in GOALS:
+    for archive in ARCHIVES:
         for comparison in _comparisons([*rows, *beside], archive):
             sources = ["paper_preset", *(["default"] if beside else [])]
             parts += [
@@ -209,8 +214,8 @@ def _peers(files: dict[str, list[Row]], drawings: dict[str, Drawing]) -> list[st
         _about(rows),
         *(markdown(table) for table in overview.agreement(rows)),
     ]
-    sources = [name for name in ("default", "paper_preset", "peers") if files.get(name)]
-    for archive in GOALS:
+    sources = [name for name in (*GOALS, "paper_preset", "peers") if files.get(name)]
+    for archive in ARCHIVES:
         for comparison in _comparisons([row for name in sources for row in files[name]], archive, against=()):
             if comparison.scores.has_common() and len(comparison.ran) > 1:
                 parts += [
@@ -364,7 +369,7 @@ def _not_run(file: str) -> str:
 
 def _is_ours(path: Path) -> bool:
     """Whether it is a file of this page; `results/` holds other tables as well."""
-    return path.stem in ("default", "paper_preset", "peers") or path.stem.startswith("ablation_")
+    return path.stem in (*GOALS, "paper_preset", "peers") or path.stem.startswith("ablation_")
 
 
 def _ranges(numbers: Iterable[int]) -> str:

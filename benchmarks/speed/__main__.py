@@ -3,7 +3,8 @@
 From the root of the repository. Prints a table of ratios, those of a row measured in one run, interleaved, and
 which targets they reach. The file that is written keeps what it has of rows that are not measured this time.
 Rows: a step against plain, a2 against the paper's form, b predict, c fit against peers, d growth, e start of a
-process, f utilisation, g memory of prediction, h small fit, i torch.compile, j accuracy of ours and plain.
+process, f utilisation, g memory of prediction, h small fit, i torch.compile, j accuracy of ours and plain,
+k bank against MultiROCKET-Hydra, l a million cases.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ ROWS = {
     "h": "rows_fit.small_fit",
     "i": "rows_step.compiled",
     "j": "rows_accuracy.accuracy_of_both",
+    "k": "rows_bank.bank_against_peer",
+    "l": "rows_bank.million",
 }
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 

@@ -223,13 +223,13 @@ class TrainConfig(_Checked):
 
     max_epochs: int | None = None
     """Passes over the training cases at most; None: as many as make n_steps steps, from 20 to 300."""
-    n_steps: int = 1000
+    n_steps: int = 500
     """Steps to plan for where max_epochs is None."""
     patience: int = 30
     """Epochs without a better validation loss before training stops."""
     batch_size: int = 16
     """Cases per step."""
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-3
     """The highest rate of AdamW."""
     schedule: str = "cosine"
     """After the warm-up: 'cosine' down to zero at the last planned epoch, or 'constant'."""

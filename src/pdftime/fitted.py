@@ -150,6 +150,15 @@ class FittedModel:
         return pooled(each, self.weights)
 
     @property
+    def member_names(self) -> list[str]:
+        """What to call each member: its view, with a number where there are several of one."""
+        views = [member.view for member in self.members]
+        return [
+            view if views.count(view) == 1 else f"{view} {views[: place + 1].count(view)}"
+            for place, view in enumerate(views)
+        ]
+
+    @property
     def weights(self) -> list[float]:
         """What each member counts; they sum to 1."""
         total = sum(member.weight for member in self.members)

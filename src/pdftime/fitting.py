@@ -226,8 +226,12 @@ def _review(
         source = "held out"
     else:
         probabilities = model.probabilities(data.cases)
-    known = looked_at.cases.take(index)
-    return review_of(source, probabilities, looked_at.codes[index], index, agreement_of(model, known))
+    known = [fit.left_out for fit in fits]
+    if validation is None and all(z is not None for z in known):  # of all training cases, and none has taught itself
+        agreement = agreement_of(model, data.cases, known)
+    else:
+        agreement = agreement_of(model, looked_at.cases.take(index))
+    return review_of(source, probabilities, looked_at.codes[index], index, agreement)
 
 
 def _held_out(model: FittedModel, fits: list[MemberFit], n_cases: int) -> tuple[NDArray[np.float64], Codes]:

@@ -49,6 +49,7 @@ class Plan:
     """How models are fitted and how many cases are explained."""
 
     encoder: str = "attention"
+    """Of the network; 'bank' for a bank of convolutions in its place."""
     seed: int = 0
     n_explained: int = 100
     n_cases: int | None = None
@@ -63,7 +64,8 @@ class Plan:
         path = None if self.models is None else self.models / f"{name}-{self.encoder}-{self.seed}.pdftime"
         if path is not None and path.exists():
             return PDFTimeClassifier.load(path)
-        classifier = PDFTimeClassifier(encoder=self.encoder, random_state=self.seed, max_time_s=self.max_time)
+        kind = {"preset": "fast"} if self.encoder == "bank" else {"encoder": self.encoder}
+        classifier = PDFTimeClassifier(**kind, random_state=self.seed, max_time_s=self.max_time)  # type: ignore[arg-type]
         classifier.fit(cases, cases.y)
         if path is not None:
             classifier.save(path)
@@ -147,7 +149,8 @@ def all_maps(model: FittedModel, cases: SeriesSet, seed: int) -> tuple[Maps, lis
         "|x - median|": _from_median(prepared.x.astype(np.float64), inside),
         "random": rng.random(x.shape),
     }
-    if importlib.util.find_spec("captum") is not None:
+    has_gradients = all(member.view == "network" for member in model.members)
+    if has_gradients and importlib.util.find_spec("captum") is not None:
         values["captum's integrated gradients"] = captum_map(model, x, mask, baseline, codes)
     return Maps(values, x, mask, baseline, target), explanations
 

@@ -159,8 +159,9 @@ def _heading(text: str) -> None:
 
 def _report_training(model: PDFTimeClassifier) -> None:
     measured = model.metrics_["members"][0]
+    work = count(measured["epochs"], "pass", "passes") if "epochs" in measured else "Closed form"
     say(
-        f"{count(measured['epochs'], 'pass', 'passes')} in {model.metrics_['seconds']:.1f} s; "
+        f"{work} in {model.metrics_['seconds']:.1f} s; "
         f"validation accuracy {measured['validation_accuracy']:.3f} on {count(measured['n_validation'], 'case')}."
     )
 

@@ -216,22 +216,31 @@ def _save(model: PDFTimeClassifier, output: Path) -> None:
         raise ModelFileError(f"{error} The trained model is safe in {refuge}.") from error
 
 
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
 def _report(model: PDFTimeClassifier, output: Path, checkpoint: Path | None) -> None:
     members = model.metrics_["members"]
     for number, measured in enumerate(members, 1):
-        who = f"Member {number}: trained" if len(members) > 1 else "Trained"
-        say(f"{who} for {count(measured['epochs'], 'epoch')}.")
+        who = f"Member {number}: " if len(members) > 1 else ""
+        if measured["view"] == "bank":
+            say(_sentence(f"{who}found {count(sum(measured['n_prototypes']), 'prototype')} in closed form."))
+            say(f"  Judged by {count(measured['n_validation'], 'case')}, each by what was found without it.")
+        else:
+            say(_sentence(f"{who}trained for {count(measured['epochs'], 'epoch')}."))
+            if measured["n_validation"]:
+                say(
+                    f"  The best on {count(measured['n_validation'], 'validation case')} was "
+                    f"epoch {measured['best_epoch']}."
+                )
         if measured["n_validation"]:
-            say(
-                f"  The best on {count(measured['n_validation'], 'validation case')} was "
-                f"epoch {measured['best_epoch']}."
-            )
             say(
                 f"  Validation: accuracy {measured['validation_accuracy']:.3f}, "
                 f"log loss {measured['validation_log_loss']:.3f}, "
                 f"calibration error {measured['validation_calibration_error']:.3f}."
             )
-    if not members[0]["n_validation"]:
+    if not any(measured["n_validation"] for measured in members):
         say("  All cases were needed for training, so nothing was validated; give --validation FILE.")
     say(f"Saved {output} ({size_text(output.stat().st_size)}) after {model.metrics_['seconds']:.1f} s of training.")
     if checkpoint is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import replace
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
+from torch import Tensor
 
 from pdftime.data.series import SeriesSet
 from pdftime.fitted import FittedModel, Review
@@ -45,20 +46,38 @@ def review_of(
 
 
 @torch.no_grad()
-def agreement_of(model: FittedModel, cases: SeriesSet) -> float | None:
-    """Share of predictions, of 2000 cases at most, that stay when prototypes are their nearest training series."""
-    if model.exemplars is None:
+def agreement_of(
+    model: FittedModel, cases: SeriesSet, known: Sequence[NDArray[np.float32] | None] | None = None
+) -> float | None:
+    """Share of predictions, of 2000 cases at most, that stay when prototypes are their nearest training series.
+
+    `known` are embeddings of training cases, of those members that have them; if all have, `cases` are those cases.
+    """
+    exemplars = model.exemplars
+    if exemplars is None:
         return None
-    members = []
+    every = -(-len(cases) // N_AGREEMENT)
+    before: list[Tensor] = []
+    after: list[Tensor] = []
     for number, member in enumerate(model.members):
-        z = torch.cat([output.z for output in model.outputs(model.exemplars.cases, number)])
-        network = deepcopy(member.network)
-        head = network.head
+        own = None if known is None else known[number]
+        if own is not None:
+            z, real = (torch.from_numpy(own[rows]) for rows in (np.s_[::every], exemplars.numbers))
+        else:
+            z, real = (
+                _embedded(model, each, number) for each in (cases.take(slice(None, None, every)), exemplars.cases)
+            )
+        head = member.network.head
         assert isinstance(head, PrototypeHead)
-        for level, nearest in enumerate(model.exemplars.nearest[number]):
-            real = F.normalize(z, dim=-1)[torch.from_numpy(nearest.position[:, :, 0])]
-            getattr(head, f"level_{level}").copy_(real)
-        members.append(member._replace(network=network))
-    some = cases.take(slice(None, None, -(-len(cases) // N_AGREEMENT)))
-    before, after = (each.probabilities(some).argmax(axis=1) for each in (model, replace(model, members=members)))
-    return float((before == after).mean())
+        replaced = deepcopy(head)
+        for level, nearest in enumerate(exemplars.nearest[number]):
+            unit = F.normalize(real, dim=-1)[torch.from_numpy(nearest.position[:, :, 0])]
+            getattr(replaced, f"level_{level}").copy_(unit)
+        for chances, each in ((before, head), (after, replaced)):
+            chances.append(torch.softmax(each(z)[-1].double() / member.temperature, dim=1))
+    same = model.pooled(before).argmax(dim=1) == model.pooled(after).argmax(dim=1)
+    return float(same.double().mean())
+
+
+def _embedded(model: FittedModel, cases: SeriesSet, number: int) -> Tensor:
+    return torch.cat([output.z for output in model.outputs(cases, number)])

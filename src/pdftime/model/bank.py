@@ -17,6 +17,7 @@ N_VIEWS = 16  # mixtures of channels, where there are several
 N_SHARED = 96  # pooled kernels of all mixtures together
 N_STATISTICS = 4
 BATCH_POINTS = 4096  # time points that go through the bank together: what stays in the processor's cache
+SMALLEST = 1e-2  # how large a value counts at least when evidence is shared among values
 ROUNDING = 1e-5  # of prepared series, whose values are about 1: less than this is rounding
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
@@ -88,11 +89,11 @@ class ConvolutionBank(nn.Module):
             response = torch.matmul(part.pooled, windows).view(n_views, k, n_cases, -1)
             if mask is not None:  # behind the end of a series there is nothing to compare
                 response.masked_fill_(~mask, math.inf)
-            ordered = response.sort(dim=3).values
             view, kernel = torch.arange(n_views)[:, None, None], torch.arange(k)[None, :, None]
+            ordered = response[view, kernel, case].sort(dim=3).values
             after = torch.minimum(place + 1, lengths[case].long() - 1)
-            between = (ordered[view, kernel, case, place] + ordered[view, kernel, case, after]) / 2.0
-            biases.copy_(between.permute(2, 0, 1) + ROUNDING)
+            between = (ordered.gather(3, place[..., None]) + ordered.gather(3, after[..., None])) / 2.0
+            biases.copy_(between[..., 0].permute(2, 0, 1) + ROUNDING)
 
     @torch.no_grad()
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Features:
@@ -121,14 +122,16 @@ class ConvolutionBank(nn.Module):
     def evidence(self, x: Tensor, mask: Tensor | None, weights: Features) -> Tensor:
         """(n_parts, q, b, c, t): what each value of the series adds to sums of features with (q, b, n) weights.
 
-        A feature is a sum over time of local terms. Each is laid on the time points and channels that its kernel
-        looked at, in equal shares. Summed over parts, time and channels it gives weights . features again.
+        A feature is a sum over time of local terms. Each is laid on the values that its kernel looked at, in shares
+        as large as they are. Summed over parts, time and channels it gives weights . features again.
         """
         n_quantities, b, t = len(weights.counts), len(x), x.shape[2]
         lengths = _lengths(x, mask)
         found = []
         counts, pooled = (_Shares(each) for each in weights)
         scratch = Scratch()
+        both = _series_and_change(x, mask)
+        there = SMALLEST if mask is None else SMALLEST * mask[:, None, :]
         for part, biases, windows, inside in self._walk(x, mask):
             local = x.new_zeros(n_quantities, self.n_views, b, t, dtype=torch.float64)
             for wins in _rival_wins(windows, part, inside, b, scratch):
@@ -138,7 +141,7 @@ class ConvolutionBank(nn.Module):
             for bias in biases:
                 terms = _local_terms(response, bias, inside, lengths, scratch)
                 local += torch.einsum("svkbt,qsvkb->qvbt", terms, pooled.take(terms.shape[:3]))
-            found.append(_spread(local, part, inside))
+            found.append(_spread(local, part, both[part.difference].abs() + there))
         return torch.stack(found)
 
     @torch.no_grad()
@@ -164,12 +167,9 @@ class ConvolutionBank(nn.Module):
     def _walk(self, x: Tensor, mask: Tensor | None) -> Iterator[tuple[Part, Tensor, Tensor, Tensor | None]]:
         """Each part with its biases, the windows that its kernels see, and (b, t) ones inside the series."""
         inside = None if mask is None else mask.to(x.dtype)
-        series = x if inside is None else x * inside[:, None, :]
-        change = F.pad(series[:, :, 1:] - series[:, :, :-1], (1, 0))
-        if inside is not None:
-            change = change * inside[:, None, :]
+        both = _series_and_change(x, mask)
         for part, biases in zip(self.parts, self.biases, strict=True):
-            yield part, biases, _windows(change if part.difference else series, part), inside
+            yield part, biases, _windows(both[part.difference], part), inside
 
 
 class Scratch:
@@ -204,6 +204,13 @@ class _Shares:
         return part.reshape(len(part), *shape, part.shape[2])
 
 
+def _series_and_change(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The series (b, c, t) and its first difference, 0 at the start; both 0 behind the end."""
+    series = x if mask is None else x * mask[:, None, :]
+    change = F.pad(series[:, :, 1:] - series[:, :, :-1], (1, 0))
+    return series, change if mask is None else change * mask[:, None, :]
+
+
 def _windows(x: Tensor, part: Part) -> Tensor:
     """(b, c, t) -> (v, 9, b * t): what the nine taps of a kernel see at each time point; 0 beyond the ends."""
     views = torch.einsum("bct,vc->vbt", x, part.mixture) if x.shape[1] > 1 else x.transpose(0, 1)
@@ -231,7 +238,7 @@ def _rival_wins(
     for highest in (True, False):
         best = (response.amax if highest else response.amin)(dim=1, keepdim=True)
         torch.eq(response, best, out=wins)  # straight to numbers: a mask of booleans costs many times as much
-        worth = best.clamp_min_(0.0) if highest else torch.lt(best, -ROUNDING, out=torch.empty_like(best))
+        worth = torch.where(best > ROUNDING, best, 0.0) if highest else (best < -ROUNDING).to(best.dtype)
         wins *= worth if inside is None else worth.mul_(inside)
         yield wins
 
@@ -294,24 +301,27 @@ def _run_lengths(above: Tensor, scratch: Scratch) -> Tensor:
     return torch.sub(steps, last, out=other)
 
 
-def _spread(local: Tensor, part: Part, inside: Tensor | None) -> Tensor:
-    """(q, v, b, t) at the middle of kernels -> (q, b, c, t), in equal shares on the taps inside the series."""
+def _spread(local: Tensor, part: Part, seen: Tensor) -> Tensor:
+    """(q, v, b, t) at the middle of kernels -> (q, b, c, t) on the values (b, c, t) that they have seen.
+
+    Of the values under a kernel's taps each gets a share as large as it is: how far from the training mean, 0.
+    """
     t = local.shape[3]
     reach = TAPS // 2 * part.dilation
-    there = local.new_ones(1, t) if inside is None else inside.to(local.dtype)
     taps = [slice(tap * part.dilation, tap * part.dilation + t) for tap in range(TAPS)]
-    padded = F.pad(there, (reach, reach))
-    local = local / torch.stack([padded[:, tap] for tap in taps]).sum(dim=0).clamp_min(1.0)
+    mixture = part.mixture.to(local.dtype)
+    size = seen.abs().to(local.dtype)
+    padded = F.pad(torch.einsum("bct,vc->vbt", size, mixture), (reach, reach))
+    local = local / torch.stack([padded[..., tap] for tap in taps]).sum(dim=0).clamp_min(1e-30)
     spread = local.new_zeros(*local.shape[:3], t + 2 * reach)
     for tap in taps:
         spread[..., tap] += local
-    spread = spread[..., reach : reach + t] * there
+    found = torch.einsum("qvbt,vc->qbct", spread[..., reach : reach + t], mixture) * size
     if part.difference and t > 1:  # half of a difference is the value before it
-        half = spread[..., 1:] / 2.0
-        spread[..., 1:] -= half
-        spread[..., :-1] += half
-    share = (part.mixture / part.mixture.sum(dim=1, keepdim=True)).to(local.dtype)
-    return torch.einsum("qvbt,vc->qbct", spread, share)
+        half = found[..., 1:] / 2.0
+        found[..., 1:] -= half
+        found[..., :-1] += half
+    return found
 
 
 def _part(

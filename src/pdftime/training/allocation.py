@@ -104,6 +104,7 @@ def allocate(
     groups = np.zeros(len(codes), np.int64)
     taken: dict[int, Grouping] = {}
     labels = torch.from_numpy(codes)
+    share = weight / weight.mean()
 
     def losses_of(groups: NDArray[np.int64]) -> Tensor:
         counts = np.array([groups[codes == code].max() + 1 for code in range(n_classes)])
@@ -121,7 +122,7 @@ def allocate(
                     trial = groups.copy()
                     trial[grouping.rows] = grouping.group
                     losses = losses_of(trial)
-                    gain = current - losses
+                    gain = (current - losses) * share
                     if gain.mean() > MARGIN * gain.std() / len(gain) ** 0.5:
                         trials.append((float(gain.mean()), trial, losses, grouping))
             if trials:

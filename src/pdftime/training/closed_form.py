@@ -49,7 +49,7 @@ def fit_bank(examples: Examples, n_classes: int, config: BankConfig, seed: int) 
     large = len(codes) > EXACT_CASES
     rows = np.arange(len(codes))
     if large:
-        rows, _ = stratified_split(codes, 1.0 - EXACT_CASES / len(codes), seed=seed_for(seed, "sample"))
+        rows = _sample(codes, seed)
     sample = examples.take(rows)
     bank_seed = seed_for(seed, "bank")
     bank = make_bank(config, examples.x.shape[1], examples.x.shape[2], bank_seed, large=large)
@@ -86,6 +86,16 @@ def fit_bank(examples: Examples, n_classes: int, config: BankConfig, seed: int) 
         "n_prototypes": counts.tolist(),
     }
     return BankFit(network, rows, z, metrics)
+
+
+def _sample(codes: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+    """Sorted places of about EXACT_CASES cases, of every class its share; a class of one or two is kept whole."""
+    rare = np.bincount(codes)[codes] < 3  # `stratified_split` divides nothing where a class has so few
+    if rare.all():
+        return np.arange(len(codes))
+    common = np.flatnonzero(~rare)
+    kept, _ = stratified_split(codes[common], 1.0 - EXACT_CASES / len(codes), seed=seed_for(seed, "sample"))
+    return np.sort(np.concatenate([np.flatnonzero(rare), common[kept]]))
 
 
 def _streamed(

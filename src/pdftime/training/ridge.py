@@ -10,6 +10,7 @@ from torch import Tensor
 STRENGTHS = torch.logspace(-4.0, 2.0, 13, dtype=torch.float64)
 """Shares of the mean eigenvalue that are tried."""
 BLOCK = 2048
+SMALLEST = 1e-20  # mean eigenvalue: where no feature varies, a strength must still be a number
 
 
 class Solution(NamedTuple):
@@ -32,7 +33,7 @@ class DualRidge:
         values, vectors = torch.linalg.eigh(_without(products(self.rows), self.weight.sqrt()))
         there = values > 1e-9 * values[-1].clamp_min(1e-300)
         self.values, self.vectors = values[there], vectors[:, there]
-        self.mean_value = float(self.values.sum()) / len(weight) or 1.0  # 0 where all cases are alike
+        self.mean_value = max(float(self.values.sum()) / len(weight), SMALLEST)
         # what the vectors do not reach is reached by nothing but the intercept and the strength
         self.unreached = (1.0 - self.vectors.square().sum(dim=1) - self.weight).clamp_min(0.0)
         self.strength = self.mean_value
@@ -95,7 +96,7 @@ class PrimalRidge:
         """The solution whose strength suits some of the cases best when each is left out, and those predictions."""
         squares = (self.squares - self.sums[:, None] * self.sums) * self.n_cases
         cross = (self.cross - self.sums[:, None] * self.target_sums) * self.n_cases
-        mean_value = float(squares.diagonal().sum()) / self.n_cases or 1.0
+        mean_value = max(float(squares.diagonal().sum()) / self.n_cases, SMALLEST)
         rows = (features - self.centre).double() - self.sums
         share = weight.double() / self.weight_sum
         best: tuple[float, Solution, Tensor] | None = None
@@ -127,4 +128,4 @@ def products(rows: Tensor) -> Tensor:
     for start in range(0, rows.shape[1], BLOCK):
         block = rows[:, start : start + BLOCK]
         total += block @ block.T
-    return total
+    return (total + total.T) / 2.0  # single precision may round (i, j) and (j, i) apart, which `eigh` does not see

@@ -35,7 +35,7 @@ def run(
         str, typer.Option(metavar="NAMES", help="Generated problems, separated by commas; none for none.")
     ] = "lowvar,pulses,ramps,decoy",
     encoders: Annotated[
-        str, typer.Option(metavar="NAMES", help="Encoders, separated by commas: attention, window, none.")
+        str, typer.Option(metavar="NAMES", help="Encoders, separated by commas: attention, window, none; or bank.")
     ] = "attention,none",
     datasets: Datasets = None,
     seeds: Annotated[str, typer.Option(metavar="N,N-N", help="Seeds, each a problem and a model of its own.")] = "0",
@@ -69,9 +69,11 @@ def run(
     check_writable(results)
     chosen = [] if problems == "none" else names_of(problems)
     wanted = names_of(encoders)
-    strange = [name for name in wanted if name not in ("attention", "window", "none")]
+    strange = [name for name in wanted if name not in ("attention", "window", "none", "bank")]
     if strange or not wanted:
-        raise ConfigError(f"--encoders is {encoders!r}; expected attention, window or none, separated by commas.")
+        raise ConfigError(
+            f"--encoders is {encoders!r}; expected attention, window, none or bank, separated by commas."
+        )
     if max_time is not None and max_time <= 0:
         raise ConfigError(f"--max-time is {max_time:g}; expected a positive number of seconds.")
 

@@ -51,7 +51,6 @@ class Frame(NamedTuple):
     drawn: list[int]
     """Channels that are drawn."""
     n_shown: int
-    n_members: int
 
 
 def key_of(prototype: PrototypeMatch | GalleryEntry) -> Key:
@@ -79,6 +78,10 @@ def case_content(each: Shown, frame: Frame) -> dict[str, Any]:
         "target": _sheet(explanation.target, frame),
         "contrast": _sheet(explanation.contrast, frame),
         "summary": explanation.summary(),
+        "opinions": [
+            [short(opinion.weight), shorts(opinion.probabilities), frame.codes[opinion.predicted]]
+            for opinion in explanation.opinions
+        ],
         "length": length,
         "step": step,
         "times": times,

@@ -54,7 +54,6 @@ def page_content(
         prototypes={key_of(entry): place for place, entry in enumerate(overview.gallery)},
         drawn=drawn,
         n_shown=len(shown),
-        n_members=len(model.members),
     )
     facts = [
         ("Model", about.names.model),
@@ -74,7 +73,7 @@ def page_content(
         "n_channels": len(model.channel_names),
         "n_cases": about.n_cases,
         "chosen": about.chosen,
-        "n_members": len(model.members),
+        "members": model.member_names,
         "scaling": model.settings.prepare.scaling,
         "lengths": model.settings.prepare.lengths,
         "labelled": all(each.label is not None for each in shown),

@@ -130,8 +130,13 @@ def facts_of(model: FittedModel) -> list[tuple[str, str]]:
     if "n_cases" in model.metrics:
         facts.append(("Cases it was trained on", str(model.metrics["n_cases"])))
     for number, measured in enumerate(model.metrics.get("members", [])):
-        whose = f"Network {number + 1}: " if len(model.members) > 1 else ""
-        facts.append((f"{whose}Passes over the training cases", str(measured.get("epochs"))))
+        whose = f"{model.member_names[number].capitalize()}: " if len(model.members) > 1 else ""
+        if "epochs" in measured:
+            facts.append((f"{whose}Passes over the training cases", str(measured["epochs"])))
+        if "n_features" in measured:
+            facts.append((f"{whose}Features of the bank", f"{measured['n_features']:,}"))
+        if len(model.members) > 1:
+            facts.append((f"{whose}Weight", f"{model.weights[number]:.2f}"))
         if "validation_accuracy" in measured:
             value = f"{measured['validation_accuracy']:.3f} on {measured['n_validation']} cases kept back"
             facts.append((f"{whose}Accuracy while training", value))

@@ -65,6 +65,7 @@ function drawVerdict() {
       ),
     ),
     el("p", { class: "summary" }, each.summary),
+    each.opinions.length > 1 && el("div", { class: "opinions" }, opinionTable(each)),
     el(
       "div",
       { class: "checks" },
@@ -110,7 +111,12 @@ function drawWhy() {
       strong(fixed(contrast.score)),
       `: a margin of ${fixed(margin)}.`,
     ),
-    el("div", { class: "pair" }, scoreSheet(target, "for", span), scoreSheet(contrast, "against", span)),
+    el(
+      "div",
+      { class: page.members.length > 1 ? "stack" : "pair" },
+      scoreSheet(target, "for", span),
+      scoreSheet(contrast, "against", span),
+    ),
     page.gallery.length > 0 &&
       el(
         "p",
@@ -237,5 +243,19 @@ function legend(entries) {
     "ul",
     { class: "legend" },
     entries.map(([kind, text]) => el("li", {}, el("span", { class: `key ${kind}`, "aria-hidden": "true" }), text)),
+  );
+}
+
+/** What each member makes of the case, and what it counts. */
+function opinionTable(each) {
+  return table(
+    "What each view makes of it",
+    [["View"], ["Weight", "n"], ["Predicts"], ["Probability", "n"]],
+    each.opinions.map(([weight, probabilities, predicted], member) => [
+      memberName(member, "").replace(/, $/, ""),
+      fixed(weight, 2),
+      className(predicted),
+      fixed(probabilities[predicted], 3),
+    ]),
   );
 }

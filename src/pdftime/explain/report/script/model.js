@@ -43,7 +43,7 @@ function drawPrototypes() {
       "Mean likeness of prototypes",
       [["Level"], ["Within a class", "n"], ["Between classes", "n"], ["In use per class", "n"]],
       page.levels.map((level) => [
-        `${page.n_members > 1 ? `Network ${level.member + 1}, level` : "Level"} ${level.level + 1}${level.level === last ? " (decides)" : ""}`,
+        `${memberName(level.member, "Level")} ${level.level + 1}${level.level === last ? " (decides)" : ""}`,
         fixed(level.within),
         fixed(level.between),
         level.effective === null
@@ -88,7 +88,7 @@ function drawPrototypes() {
 
 /** How far the prototypes of one level moved from one time that they were kept to the next. */
 function movement({ member, level, epochs, moved }) {
-  const whose = `${page.n_members > 1 ? `Network ${member + 1}, level` : "Level"} ${level + 1}`;
+  const whose = `${memberName(member, "Level")} ${level + 1}`;
   const title = `${whose}: mean distance (1 − cosine) to where they were before, by pass over the training cases`;
   return el(
     "figure",
@@ -134,7 +134,7 @@ function card(entry, place) {
         "strong",
         {},
         page.classes.length > FEW_CLASSES ? prototypeName(place) : `Prototype ${entry.number + 1}`,
-        page.classes.length <= FEW_CLASSES && page.n_members > 1 && `, network ${entry.member + 1}`,
+        page.classes.length <= FEW_CLASSES && page.members.length > 1 && `, ${page.members[entry.member]}`,
       ),
       thumb,
       el("span", { class: "faint" }, `series ${index}, likeness ${fixed(similarity)}`),

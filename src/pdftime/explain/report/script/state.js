@@ -36,9 +36,15 @@ function fitting(scope, draw) {
   return place;
 }
 
+/** What a level's name begins with: its member, where there are several. */
+function memberName(member, word) {
+  const name = page.members[member];
+  return page.members.length > 1 ? `${name[0].toUpperCase()}${name.slice(1)}, ${word.toLowerCase()}` : word;
+}
+
 function prototypeName(place) {
   const entry = page.gallery[place];
-  const network = page.n_members > 1 ? `, network ${entry.member + 1}` : "";
+  const network = page.members.length > 1 ? `, ${page.members[entry.member]}` : "";
   return `Prototype ${entry.number + 1} of ${className(entry.class)}${network}`;
 }
 
