@@ -147,6 +147,7 @@ def test_members_of_one_view_count_alike(views: str) -> None:
     model = fit(views=views, n_members=3, max_epochs=1)
     assert model.weights == pytest.approx([1 / 3] * 3)
     assert {member.view for member in model.members} == {views}
+    np.testing.assert_allclose(model.probabilities(waves(CODES)).sum(axis=1), 1.0, rtol=0, atol=1e-12)
 
 
 def test_the_members_of_both_views_are_those_of_each_view_alone(both: FittedModel) -> None:

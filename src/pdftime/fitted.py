@@ -208,7 +208,9 @@ class FittedModel:
 
 def pooled(each: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
     """The average of tensors by weights that sum to 1, in double precision."""
-    return torch.einsum("m,m...->...", torch.tensor(weights).double(), torch.stack([one.double() for one in each]))
+    return torch.einsum(
+        "m,m...->...", torch.tensor(weights, dtype=torch.float64), torch.stack([one.double() for one in each])
+    )
 
 
 def as_tensors(prepared: Prepared) -> tuple[Tensor, Tensor | None]:
