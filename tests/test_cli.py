@@ -508,7 +508,7 @@ def test_info_of_a_model(here: Path) -> None:
     told = json.loads(invoke("info", "model.pdftime", "--json").stdout)
     assert told["classes"] == ["medium", "quick", "slow"]
     assert told["n_timepoints"] == 60
-    assert told["format_version"] == 2
+    assert told["format_version"] == 3
     assert told["library_version"] == pdftime.__version__
     assert told["bytes"] == Path("model.pdftime").stat().st_size
     assert told["changed_settings"] == {
