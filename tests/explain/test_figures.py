@@ -537,10 +537,10 @@ def test_bars_of_an_ensemble_are_averaged_over_its_members(share: float) -> None
     both = replace(one, matches=(*first, *second), level_entropies=one.level_entropies * 2)
     bars = bars_of(both, n_shown=20)
     assert sum(bar.value for bar in bars) == pytest.approx(one.score)
-    assert {bar.name for bar in bars} >= {"prototype 1 of net 1", "prototype 1 of net 2"}
+    assert {bar.name for bar in bars} >= {"prototype 1 of member 1", "prototype 1 of member 2"}
     by_name = {bar.name: bar.value for bar in bars}
     alone = {bar.name: bar.value for bar in bars_of(one, n_shown=20)}
-    assert by_name["prototype 1 of net 2"] == pytest.approx(share * alone["prototype 1"])
+    assert by_name["prototype 1 of member 2"] == pytest.approx(share * alone["prototype 1"])
 
 
 def test_a_sheet_that_does_not_add_up_says_so() -> None:

@@ -117,7 +117,7 @@ def bars_of(sheet: ScoreSheet, n_shown: int = SHOWN_BARS) -> list[Bar]:
     n_members = max(len(sheet.level_entropies), 1)
     bars = [
         Bar(
-            f"prototype {match.number + 1}" + (f" of net {match.member + 1}" if n_members > 1 else ""),
+            f"prototype {match.number + 1}" + (f" of member {match.member + 1}" if n_members > 1 else ""),
             match.contribution * match.weight,
         )
         for match in sheet.deciding
@@ -208,7 +208,7 @@ def _colour(match: PrototypeMatch, explanation: Explanation) -> str:
 
 def _words(match: PrototypeMatch, explanation: Explanation, other: NDArray[Any] | None, stretch: bool) -> str:
     length = explanation.series.shape[1]
-    net = f" of net {match.member + 1}" if len(explanation.target.level_entropies) > 1 else ""
+    net = f" of member {match.member + 1}" if len(explanation.target.level_entropies) > 1 else ""
     text = (
         f"{short(match.label, 24)}, prototype {match.number + 1}{net}: "
         f"cosine {match.similarity:.2f}, share {match.responsibility:.0%}"
