@@ -125,7 +125,7 @@ def _preset(file: str, goals: dict[str, str], files: dict[str, list[Row]], drawi
 def _archive(file: str, comparison: Comparison, goal: str, drawings: dict[str, Drawing]) -> list[str]:
     scores, ours = comparison.scores, comparison.ran[0]
     peer = comparison.peer(goal)
-    behind = f" --behind {goal}" if peer is not None else ""
+    behind = f" --behind {_quoted(goal)}" if peer is not None else ""
     parts = [
         f"### {comparison.name}\n",
         _commands([table_command([file], comparison.archive) + behind]),

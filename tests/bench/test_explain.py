@@ -172,7 +172,7 @@ def read_rows_of(text: str, path: Path) -> list[Row]:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--encoders", "lstm"], "--encoders is 'lstm'; expected attention, window or none"),
+        (["--encoders", "lstm"], "--encoders is 'lstm'; expected attention, window, none or bank"),
         (["--problems", "noise"], "There is no problem 'noise' with known moments"),
         (["--max-time", "0"], "--max-time is 0"),
         (["--models", "nowhere"], "--models is nowhere, which is no folder"),

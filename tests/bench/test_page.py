@@ -46,6 +46,8 @@ def made_results(folder: Path) -> Path:
 
     large = row("FordA", 0.95, fit_seconds=900.0, settings='{"preset": "default", "max_time": 900}')
     write_rows(folder / "default.csv", [*rows("default", {**UCR, **UEA}, 2), large])
+    for place, preset in enumerate(("fast", "strong"), 1):
+        write_rows(folder / f"{preset}.csv", rows(preset, {**UCR, **UEA}, 1, 0.01 * place))
     write_rows(folder / "paper_preset.csv", rows("paper", UCR, 1, -0.02))
     for name in ("embedding", "head", "momentum", "prototypes"):
         methods = paper.method_names(paper.EXPERIMENTS[name], overrides=paper.QUICK)
@@ -91,7 +93,7 @@ def test_pictures_are_written_with_the_page_and_old_ones_go(
 
 def test_a_file_that_is_not_there_has_not_been_run(maker: ModuleType, tmp_path: Path) -> None:
     page = maker.build(tmp_path)
-    assert page.text.count("Not run yet") == 7
+    assert page.text.count("Not run yet") == 9
     assert not page.drawings
     made_results(tmp_path / "results")
     assert "Not run yet" not in maker.build(tmp_path / "results").text

@@ -281,5 +281,26 @@ def test_the_gallery_of_every_view_is_shown(every: dict[str, FittedModel], kind:
     predicted = CLASSES[model.probabilities(cases).argmax(axis=1)]
     assert view.accuracy == pytest.approx((predicted == CLASSES[codes]).mean())
     assert kept.data.startswith("training cases that were kept for validation")
-    assert kept.agreement == agreement_of(model, bumps(24, span_of(kind))[0]) or "both" in kind
+    assert view.agreement == agreement_of(model, cases)
     assert view.to_json()
+
+
+def test_agreement_on_known_embeddings_is_what_replacing_prototypes_by_hand_does(
+    every: dict[str, FittedModel],
+) -> None:
+    model, exemplars = every["bank"], every["bank"].exemplars
+    assert exemplars is not None
+    head: Any = model.members[0].network.head
+    n_cases = int(exemplars.numbers.max()) + 1
+    z = np.random.default_rng(0).standard_normal((n_cases, head.level_0.shape[2])).astype(np.float32)
+    unit = z / np.linalg.norm(z, axis=1, keepdims=True)
+    nearest = exemplars.numbers[exemplars.nearest[0][0].position[:, :, 0]]  # (n_classes, k) training cases
+    same = 0
+    for case in unit:
+        decisions = []
+        for prototypes in (head.level_0.numpy(), unit[nearest]):
+            terms = head.mass.numpy() * np.exp(prototypes @ case / float(head.temperature))
+            decisions.append(int(terms.sum(axis=1).argmax()))
+        same += decisions[0] == decisions[1]
+    cases, _ = bumps(n_cases, span_of("bank"))
+    assert agreement_of(model, cases, [z]) == pytest.approx(same / n_cases)
