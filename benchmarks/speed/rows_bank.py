@@ -42,7 +42,7 @@ def _against(name: str, X: Any, y: Any, fresh: Any, repetitions: int) -> Record:
         return lambda: make().fit(X, y).predict(fresh)
 
     peer, ours = "MultiRocketHydra", "preset fast"
-    MultiRocketHydraClassifier(n_jobs=1).fit(X[::10], y[::10]).predict(fresh[:2])
+    MultiRocketHydraClassifier(n_jobs=1).fit(X[::7], y[::7]).predict(fresh[:2])
     timed = compare(
         {
             ours: work(lambda: PDFTimeClassifier(preset="fast")),
