@@ -58,13 +58,12 @@ class ConvolutionBank(nn.Module):
     def __init__(self, n_channels: int, n_timepoints: int, *, n_groups: int, n_biases: int, seed: int) -> None:
         super().__init__()
         generator = torch.Generator().manual_seed(seed)
-        exponents = range(1 + max(0, int(math.log2(max(n_timepoints - 1, 8) / (TAPS - 1)))))
         self.n_views = 1 if n_channels == 1 else N_VIEWS
         per_view = max(1, n_groups // self.n_views)
         self.parts = [
             _part(generator, n_channels, self.n_views, per_view, difference=difference, dilation=2**exponent)
             for difference in (False, True)
-            for exponent in exponents
+            for exponent in range(n_dilations(n_timepoints))
         ]
         n_kernels = self.parts[0].pooled.shape[:2].numel()
         self.n_counts = len(self.parts) * 2 * RIVALS * self.n_views * per_view
@@ -170,6 +169,11 @@ class ConvolutionBank(nn.Module):
         both = _series_and_change(x, mask)
         for part, biases in zip(self.parts, self.biases, strict=True):
             yield part, biases, _windows(both[part.difference], part), inside
+
+
+def n_dilations(n_timepoints: int) -> int:
+    """How many of the dilations 1, 2, 4, ... fit a kernel into a series; at least one."""
+    return 1 + int(math.log2(max(n_timepoints - 1, TAPS - 1) / (TAPS - 1)))
 
 
 class Scratch:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from pdftime.config import BankConfig
-from pdftime.model.bank import ConvolutionBank, Features
+from pdftime.model.bank import ConvolutionBank, Features, n_dilations
 from pdftime.model.network import Output
 from pdftime.model.prototypes import FixedPrototypes
 
@@ -131,8 +130,7 @@ def lifted(z: Tensor) -> Tensor:
 
 def make_bank(config: BankConfig, n_channels: int, n_timepoints: int, seed: int, *, large: bool) -> ConvolutionBank:
     """The bank for series of this form; short series, which have few dilations, get more biases for each."""
-    n_dilations = 1 + max(0, int(math.log2(max(n_timepoints - 1, 8) / 8)))
-    n_biases = max(config.n_biases, -(-6 * config.n_biases // n_dilations))
+    n_biases = max(config.n_biases, -(-6 * config.n_biases // n_dilations(n_timepoints)))
     n_groups = config.n_groups
     if large:  # the cost of many cases grows with the square of the number of features
         n_groups, n_biases = max(1, n_groups // 2), max(1, n_biases // 2)
