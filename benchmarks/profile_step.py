@@ -20,7 +20,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--preset", default="default")
+    parser.add_argument("--preset", default="network")
     options = parser.parse_args()
     torch.set_num_threads(1)
     settings = preset(options.preset).but(batch_size=options.batch, max_epochs=1000, momentum=0.99)

@@ -20,7 +20,7 @@ def cost(n_channels: int, n_timepoints: int) -> tuple[float, int]:
     y = np.arange(N_CASES) % 3
     X = rng.normal(size=(N_CASES, n_channels, n_timepoints))
     X[:, 0, 20:80] += 2.0 * np.sin(np.arange(60) / (2 + y[:, None]))
-    model = PDFTimeClassifier(n_threads=1, max_epochs=6).fit(X, y)
+    model = PDFTimeClassifier(preset="network", n_threads=1, max_epochs=6).fit(X, y)
     with tempfile.TemporaryDirectory() as folder:
         start = time.process_time()
         report = model.report(X, y, Path(folder) / "report.html", max_cases=50)

@@ -26,7 +26,7 @@ def main() -> None:
     length = parser.parse_args().length
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
-    settings = preset("default")
+    settings = preset("network")
     network = PDFTime(settings.model, 1, length, N_CLASSES, generator_for(0, "weights")).train()
     optimizer = start(network, BATCH_SIZE, settings.training, seed=0).optimizer
     x, y, weight = torch.randn(BATCH_SIZE, 1, length), torch.arange(BATCH_SIZE) % N_CLASSES, torch.ones(BATCH_SIZE)

@@ -25,7 +25,9 @@ def main() -> None:
     problem = make_problem("channels")
     train, fresh = problem.train, problem.fresh
     prototypes, linear = (
-        PDFTimeClassifier(max_epochs=40, n_threads=1, settings={"head": head}).fit(train, train.y).model_
+        PDFTimeClassifier(preset="network", max_epochs=40, n_threads=1, settings={"head": head})
+        .fit(train, train.y)
+        .model_
         for head in ("prototypes", "linear")
     )
     codes = np.searchsorted(prototypes.classes, fresh.y)

@@ -37,7 +37,7 @@ def alikeness(assignment_temperature: float, diversity_step: float) -> list[floa
         "diversity_step": diversity_step,
         "validation_fraction": 0.0,
     }
-    PDFTimeClassifier(max_epochs=EPOCHS, settings=settings, callbacks=[note], n_threads=1).fit(
+    PDFTimeClassifier(preset="network", max_epochs=EPOCHS, settings=settings, callbacks=[note], n_threads=1).fit(
         problem.train, problem.train.y
     )
     return seen

@@ -38,7 +38,9 @@ from pdftime.errors import ConfigError, ModelFileError
 COMMANDS = commands_of(get_command(app))
 EXAMPLES = [example for command in COMMANDS.values() for example in command.epilog.split("\n\n")[1:]]
 QUICK_EXAMPLES = [each for each in EXAMPLES if not each.startswith("pdftime bench ")]  # those: tests/bench
-TINY = shlex.split("--max-epochs 2 --d-model 8 --set branch_width=4 --set n_inception_layers=1 --threads 1")
+TINY = shlex.split(
+    "--preset network --max-epochs 2 --d-model 8 --set branch_width=4 --set n_inception_layers=1 --threads 1"
+)
 START = [sys.executable, "-c", "from pdftime.cli import main; main()"]
 
 
@@ -90,7 +92,6 @@ def here(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("example", QUICK_EXAMPLES)
 def test_every_example_in_the_help_works(here: Path, monkeypatch: pytest.MonkeyPatch, example: str) -> None:
-    monkeypatch.setattr(demo, "MAX_EPOCHS", 1)
     monkeypatch.setattr(demo, "N_EXPLAINED", 2)
     monkeypatch.setattr(demo, "N_REPORTED", 2)
     program, command, *arguments = shlex.split(example)
@@ -210,7 +211,7 @@ def test_the_same_seed_gives_the_same_model_and_that_of_the_estimator(here: Path
     invoke("fit", "train.csv", "-o", "c.pdftime", "--seed", "4", *TINY)
     train, new = read_series("train.csv"), read_series("new.csv")
     settings = {"max_epochs": 2, "d_model": 8, "branch_width": 4, "n_inception_layers": 1}
-    own = PDFTimeClassifier(settings=settings, random_state=3, n_threads=1).fit(train, train.y)
+    own = PDFTimeClassifier(preset="network", settings=settings, random_state=3, n_threads=1).fit(train, train.y)
     a, b, c = (load(f"{name}.pdftime").predict_proba(new) for name in "abc")
     assert (a == b).all()
     assert (a == own.predict_proba(new)).all()
@@ -254,8 +255,13 @@ def test_every_format_is_converted_learned_and_predicted(here: Path, suffix: str
         ("fit train.csv -o new.pdftime --checkpoint absent/run", "absent/run cannot be written"),
         ("fit train.csv -o new.pdftime --checkpoint new.pdftime", "also an input"),
         ("fit train.csv -o new.pdftime --checkpoint train.csv", "also an input"),
+        ("fit train.csv -o new.pdftime --checkpoint new.ckpt", "checkpoint: no effect with preset 'default'"),
+        ("fit train.csv -o new.pdftime --max-epochs 3", "max_epochs: no effect with preset 'default'"),
         ("fit train.csv -o new.pdftime --checkpoint model.pdftime", "Add --resume to go on from it"),
-        ("fit train.csv -o new.pdftime --checkpoint model.pdftime --resume -q", "is a model, not a checkpoint"),
+        (
+            "fit train.csv -o new.pdftime --preset network --checkpoint model.pdftime --resume -q",
+            "is a model, not a checkpoint",
+        ),
         ("predict absent.pdftime new.csv", "absent.pdftime could not be read"),
         ("predict train.csv new.csv", "is not a pdftime file"),
         ("predict . new.csv", "folder"),
@@ -343,7 +349,9 @@ def test_an_interrupted_fit_says_how_to_go_on(here: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.slow
 def test_a_killed_fit_that_is_resumed_equals_an_uninterrupted_one(here: Path) -> None:
-    settings = shlex.split("--d-model 8 --set branch_width=4 --threads 1 --patience 500 --max-epochs 30")
+    settings = shlex.split(
+        "--preset network --d-model 8 --set branch_width=4 --threads 1 --patience 500 --max-epochs 30"
+    )
     arguments = ["fit", "train.csv", "--validation", "fresh.csv", "--members", "2", *settings]
     often = "import pdftime.training.checkpoint as c; c.EVERY_S = 0.0; from pdftime.cli import main; main()"
     killed = [*arguments, "-o", "killed.pdftime", "--checkpoint", "run.checkpoint"]
@@ -512,6 +520,7 @@ def test_info_of_a_model(here: Path) -> None:
     assert told["library_version"] == pdftime.__version__
     assert told["bytes"] == Path("model.pdftime").stat().st_size
     assert told["changed_settings"] == {
+        "views": "network",
         "branch_width": 4,
         "d_model": 8,
         "max_epochs": 2,
@@ -570,7 +579,6 @@ def test_the_demo_learns_its_problem_and_names_the_right_moments(
 
 def test_the_demo_tells_its_story_and_may_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "MAX_EPOCHS", 1)
     monkeypatch.setattr(demo, "N_EXPLAINED", 2)
     monkeypatch.setattr(demo, "N_REPORTED", 2)
     invoke("demo")

@@ -31,7 +31,9 @@ def invoke(*arguments: str | Path, code: int = 0) -> Result:
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("explain")
     problem = make_problem("frequency", n_cases=30, n_timepoints=60, n_fresh=9)
-    PDFTimeClassifier(settings=SETTINGS, n_threads=1).fit(problem.train, problem.train.y).save(folder / "m.pdftime")
+    PDFTimeClassifier(preset="network", settings=SETTINGS, n_threads=1).fit(problem.train, problem.train.y).save(
+        folder / "m.pdftime"
+    )
     write_series(problem.fresh, folder / "fresh.csv")
     write_series(check_series(problem.fresh.X), folder / "new.csv")
     return folder
@@ -127,7 +129,7 @@ def test_report_json_tells_what_was_written(here: Path) -> None:
 def test_report_compares_labels_by_text(here: Path) -> None:
     fresh = read_series("fresh.csv")
     codes = np.unique(fresh.y, return_inverse=True)[1]  # type: ignore[arg-type]
-    PDFTimeClassifier(settings=SETTINGS, n_threads=1).fit(fresh.X, codes).save("numbers.pdftime")
+    PDFTimeClassifier(preset="network", settings=SETTINGS, n_threads=1).fit(fresh.X, codes).save("numbers.pdftime")
     write_series(check_series(fresh.X, codes.astype(str)), "texts.ts")
     invoke("report", "numbers.pdftime", "texts.ts", "--max-cases", "2")
     text = Path("report.html").read_text()

@@ -157,14 +157,14 @@ def test_heads_need_not_divide_where_there_is_no_attention() -> None:
 
 def test_settings_cannot_be_changed_in_place() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        preset("default").model.d_model = 3  # type: ignore[misc]
+        preset("network").model.d_model = 3  # type: ignore[misc]
 
 
 # Changing and storing
 
 
 def test_but_changes_only_what_it_names_wherever_it_belongs() -> None:
-    before = preset("default")
+    before = preset("network")
     after = before.but(scaling="series", d_model=12, n_prototypes=2, patience=5)
     assert (after.prepare.scaling, after.model.d_model, after.model.n_prototypes) == ("series", 12, (2,))
     assert after.training.patience == 5
@@ -175,7 +175,7 @@ def test_but_changes_only_what_it_names_wherever_it_belongs() -> None:
         patience=before.training.patience,
     )
     assert back == before
-    assert before == preset("default")
+    assert before == preset("network")
 
 
 def test_but_refuses_an_unknown_setting_and_lists_the_known_ones() -> None:
@@ -193,7 +193,7 @@ def test_but_checks_what_it_changes() -> None:
 
 def test_an_unknown_preset_is_refused() -> None:
     with pytest.raises(
-        ConfigError, match=re.escape("Unknown preset 'papre'; expected one of ['default', 'fast', 'paper', 'strong'")
+        ConfigError, match=re.escape("Unknown preset 'papre'; expected one of ['default', 'fast', 'network', 'paper'")
     ):
         preset("papre")
 
@@ -255,8 +255,9 @@ def test_settings_in_use_are_those_of_the_views_that_look(views: str) -> None:
 # Presets
 
 
-def test_the_default_preset_is_the_defaults() -> None:
-    assert preset("default") == Settings()
+def test_the_network_is_the_settings_as_they_are_declared_and_the_default_the_bank() -> None:
+    assert preset("network") == Settings()
+    assert preset("default") == preset("fast")
 
 
 @pytest.mark.parametrize(("name", "views"), [("fast", "bank"), ("strong", "both"), ("paper", "network")])

@@ -48,7 +48,7 @@ NOT_PASSED = {
 def tiny(**keywords: Any) -> PDFTimeClassifier:
     """A classifier whose training takes milliseconds."""
     settings = {**SMALL, **keywords.pop("settings", {})}
-    return PDFTimeClassifier(**{"d_model": 8, "max_epochs": 4, "settings": settings, **keywords})
+    return PDFTimeClassifier(**{"preset": "network", "d_model": 8, "max_epochs": 4, "settings": settings, **keywords})
 
 
 def waves(n_cases: int = 24, seed: int = 0, *, noise: float = 0.3) -> tuple[np.ndarray, np.ndarray]:
@@ -145,7 +145,7 @@ def test_pickled_predicts_the_same_bits(fitted: PDFTimeClassifier) -> None:
 
 
 def test_parameters_are_read_and_set_by_name() -> None:
-    model = PDFTimeClassifier()
+    model = PDFTimeClassifier(preset="network")
     assert model.get_params()["d_model"] is None
     assert model.set_params(d_model=4, max_epochs=1, settings=SMALL) is model
     assert model.fit(X, Y).transform(FRESH).shape == (40, 4)
@@ -155,7 +155,7 @@ def test_parameters_are_read_and_set_by_name() -> None:
 
 def test_keywords_win_over_settings_and_settings_over_the_preset() -> None:
     chosen = tiny(d_model=4, settings={"d_model": 8, "dropout": 0.5}).fit(X, Y).model_.settings.model
-    assert (chosen.d_model, chosen.dropout, chosen.n_heads) == (4, 0.5, PRESETS["default"].model.n_heads)
+    assert (chosen.d_model, chosen.dropout, chosen.n_heads) == (4, 0.5, PRESETS["network"].model.n_heads)
 
 
 def test_unequal_lengths_go_through_fit_predict_and_cross_validation() -> None:
@@ -519,7 +519,9 @@ def test_history_has_a_record_per_epoch(fitted: PDFTimeClassifier) -> None:
 def test_metrics_say_what_was_fitted(fitted: PDFTimeClassifier) -> None:
     assert fitted.metrics_["n_cases"] == 24
     assert fitted.metrics_["seconds"] > 0
-    assert fitted.metrics_["members"] == [{"view": "network", "epochs": 30, "best_epoch": 30, "n_validation": 0}]
+    (member,) = fitted.metrics_["members"]
+    assert member.pop("seconds") == fitted.metrics_["seconds"]
+    assert member == {"view": "network", "epochs": 30, "best_epoch": 30, "n_validation": 0}
 
 
 def test_prototypes_are_unit_vectors_of_every_level() -> None:
@@ -589,7 +591,7 @@ def test_series_longer_and_shorter_than_any_before_do_not_change_their_neighbour
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
 def test_every_preset_trains(name: str) -> None:
-    model = tiny(preset=name, d_model=8).fit(X, Y)
+    model = (PDFTimeClassifier(preset=name) if name in ("default", "fast") else tiny(preset=name)).fit(X, Y)
     assert model.predict_proba(FRESH).shape == (40, 2)
 
 

@@ -33,7 +33,7 @@ CODES = np.array([0] * 9 + [1] * 8 + [2] * 3)  # the last class has fewer cases 
 
 
 def tiny(**changes: Any) -> Settings:
-    return preset("default").but(**{**TINY, **changes})
+    return preset("network").but(**{**TINY, **changes})
 
 
 def waves(codes: NDArray[Any], seed: int = 0) -> SeriesSet:

@@ -54,7 +54,7 @@ def waves(codes: NDArray[Any], seed: int = 0) -> SeriesSet:
 def fit(validation: LabelledCases | None = None, n_members: int = 1, seed: int = 0, **changes: Any) -> FittedModel:
     data = LabelledCases(waves(CODES), CODES, np.ones(len(CODES)))
     options = FitOptions(seed=seed, n_members=n_members)
-    return fit_model(data, CLASSES, preset("default").but(**{**TINY, **changes}), options, validation)
+    return fit_model(data, CLASSES, preset("network").but(**{**TINY, **changes}), options, validation)
 
 
 def made(
@@ -65,8 +65,8 @@ def made(
         MemberFit(member, {}, np.array(places, np.int64), torch.tensor(said).double().view(-1, 2))
         for member, places, said in zip(members, rows, probabilities, strict=True)
     ]
-    prepared = Preparation.fit(waves(CODES), preset("default").prepare)
-    return FittedModel(preset("default"), CLASSES, ("x",), prepared, members), fits
+    prepared = Preparation.fit(waves(CODES), preset("network").prepare)
+    return FittedModel(preset("network"), CLASSES, ("x",), prepared, members), fits
 
 
 @pytest.fixture(scope="module")

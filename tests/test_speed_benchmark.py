@@ -15,7 +15,7 @@ import torch
 from pdftime.config import preset
 
 ROOT = Path(__file__).parents[1]
-SHAPES = [("default", 64, 1), ("default", 97, 6), ("default", 300, 2), ("paper", 40, 3)]
+SHAPES = [("network", 64, 1), ("network", 97, 6), ("network", 300, 2), ("paper", 40, 3)]
 
 
 @pytest.fixture

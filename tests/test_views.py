@@ -15,7 +15,8 @@ from pdftime import PDFTimeClassifier, check_series, load
 from pdftime.errors import ConfigError
 from pdftime.training import closed_form
 
-TINY = {"branch_width": 4, "n_inception_layers": 1, "kernel_sizes": (3,), "n_groups": 2, "n_biases": 1}
+BANK = {"n_groups": 2, "n_biases": 1}
+NETWORK = {"branch_width": 4, "n_inception_layers": 1, "kernel_sizes": (3,), "d_model": 8, "max_epochs": 3}
 PRESETS = pytest.mark.parametrize("preset", ["fast", "strong"])
 
 NOT_PASSED = {
@@ -28,8 +29,12 @@ NOT_PASSED = {
 
 
 def tiny(preset: str = "fast", **keywords: Any) -> PDFTimeClassifier:
-    settings = {**TINY, **keywords.pop("settings", {})}
-    return PDFTimeClassifier(**{"preset": preset, "d_model": 8, "max_epochs": 3, "settings": settings, **keywords})
+    of_network = {} if preset == "fast" else NETWORK
+    if preset == "fast":  # it keeps no cases: each is left out in turn
+        keywords.pop("validation_fraction", None)
+    return PDFTimeClassifier(
+        preset=preset, settings={**BANK, **of_network, **keywords.pop("settings", {})}, **keywords
+    )
 
 
 def waves(n_cases: int = 24, seed: int = 0, *, noise: float = 0.3) -> tuple[np.ndarray, np.ndarray]:
@@ -242,8 +247,30 @@ def test_two_views_need_prototypes_in_both() -> None:
         tiny("strong", settings={"head": "linear"}).fit(X, Y)
 
 
-def test_a_bank_ignores_the_networks_settings() -> None:
-    assert identical(tiny().fit(X, Y), tiny(d_model=16, max_epochs=99, settings={"dropout": 0.5}).fit(X, Y))
+def test_a_bank_alone_refuses_what_would_change_nothing() -> None:
+    with pytest.raises(ConfigError, match=r"d_model, dropout: no effect with preset 'fast'.*'network' or 'strong'"):
+        tiny(d_model=16, settings={"dropout": 0.5}).fit(X, Y)
+    with pytest.raises(ConfigError, match=r"callbacks, keep_prototypes: no effect with preset 'default'"):
+        PDFTimeClassifier(callbacks=[print], keep_prototypes=2).fit(X, Y)
+    with pytest.raises(ConfigError, match=r"n_groups: no effect with preset 'network'.*'fast' or 'strong'"):
+        PDFTimeClassifier(preset="network", settings={"n_groups": 4}).fit(X, Y)
+
+
+def test_settings_may_bring_the_view_that_they_need() -> None:
+    settings = {"views": "both", **BANK, **NETWORK}
+    assert len(PDFTimeClassifier(settings=settings).fit(X, Y).model_.members) == 2
+
+
+def test_the_default_is_the_bank_alone() -> None:
+    assert PDFTimeClassifier().get_params()["preset"] == "default"
+    assert identical(PDFTimeClassifier().fit(X, Y), PDFTimeClassifier(preset="fast").fit(X, Y))
+
+
+@PRESETS
+def test_a_loaded_model_can_be_cloned_and_fitted_again(preset: str, tmp_path: Path) -> None:
+    model = tiny(preset).fit(X, Y)
+    model.save(tmp_path / "model.pdftime")
+    assert identical(clone(load(tmp_path / "model.pdftime")).fit(X, Y), model)
 
 
 def test_global_generators_are_left_alone_by_a_bank() -> None:

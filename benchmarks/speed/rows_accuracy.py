@@ -43,7 +43,7 @@ def accuracy_of_both(quick: bool, repetitions: int) -> list[Record]:
 
 def _difference(name: str, seed: int, n_steps: int) -> tuple[float, float]:
     """Accuracy of ours and of plain on fresh cases."""
-    settings = settings_for("default", batch_size=16)
+    settings = settings_for("network", batch_size=16)
     cases, fresh = (check_series(equal_length(DATASETS[name], split)[0]) for split in ("train", "test"))
     classes, codes = np.unique(equal_length(DATASETS[name], "train")[1], return_inverse=True)
     preparation = Preparation.fit(cases, PrepareConfig())

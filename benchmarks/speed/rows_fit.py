@@ -68,8 +68,8 @@ def fit_against_peers(quick: bool, repetitions: int) -> list[Record]:
 def classifiers(quick: bool) -> dict[str, Any]:
     """Ours twice, then the peers; each with one job."""
     return {
-        OURS: PDFTimeClassifier(max_epochs=EPOCHS),
-        OURS_WHOLE: PDFTimeClassifier(max_epochs=EPOCHS if quick else None),
+        OURS: PDFTimeClassifier(preset="network", max_epochs=EPOCHS),
+        OURS_WHOLE: PDFTimeClassifier(preset="network", max_epochs=EPOCHS if quick else None),
         INCEPTION: InceptionTimeClassifierTorch(num_epochs=EPOCHS, random_state=0),
         "MultiRocketHydra": MultiRocketHydraClassifier(n_jobs=1, random_state=0),
         "Rocket": RocketClassifier(n_jobs=1, random_state=0),
@@ -89,7 +89,7 @@ def equal_length(load: Callable[..., Any], split: str) -> tuple[np.ndarray, np.n
 def small_fit(quick: bool, repetitions: int) -> list[Record]:
     """(h) A fit on 20 cases of length 24: the share of its time outside torch's operators, as profiled."""
     X, y = series(20, Shape(24, n_classes=2))
-    model = PDFTimeClassifier(max_epochs=20 if quick else None)
+    model = PDFTimeClassifier(preset="network", max_epochs=20 if quick else None)
     model.fit(X, y)
     outside, seconds, bare = [], [], []
     for _ in range(min(repetitions, 3)):

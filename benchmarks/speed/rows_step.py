@@ -41,7 +41,7 @@ def step_against_plain(quick: bool, repetitions: int) -> list[Record]:
     for n_timepoints in LENGTHS[:2] if quick else LENGTHS:
         for n_channels in CHANNELS[:2] if quick else CHANNELS:
             shape = Shape(n_timepoints, n_channels)
-            settings = settings_for("default", batch_size=16)
+            settings = settings_for("network", batch_size=16)
             network = network_for(settings, shape)
             plain = PlainNetwork.like(network, settings.model, n_timepoints)
             difference = output_difference(network, plain, shape)
@@ -68,7 +68,7 @@ def step_against_paper(quick: bool, repetitions: int) -> list[Record]:
     # all pairs of 2048 tokens at batch 16 would take over 10 GB; the smaller batch is to our disadvantage
     for n_timepoints, batch_size in [(256, 16)] if quick else [(256, 16), (2048, 4)]:
         shape = Shape(n_timepoints)
-        default, paper = (settings_for(name, batch_size) for name in ("default", "paper"))
+        default, paper = (settings_for(name, batch_size) for name in ("network", "paper"))
         network = PlainNetwork(paper.model, *_sizes(shape), attention_dropout=paper.model.dropout)
         network.prototypes = [level.detach() for level in network_for(paper, shape).head.levels]
         n_steps = 1 if n_timepoints > 256 else 4
@@ -91,7 +91,7 @@ def compiled(quick: bool, repetitions: int) -> list[Record]:
     records = []
     for n_timepoints in LENGTHS[:1] if quick else (64, 256, 1024):
         shape = Shape(n_timepoints)
-        embedding = network_for(settings_for("default", batch_size=16), shape).embedding
+        embedding = network_for(settings_for("network", batch_size=16), shape).embedding
         x = torch.from_numpy(series(16, shape)[0]).transpose(1, 2).contiguous()
         torch._dynamo.reset()
         faster = torch.compile(embedding, dynamic=False)
@@ -118,7 +118,7 @@ def predict(quick: bool, repetitions: int) -> list[Record]:
     for n_timepoints, n_channels in [(128, 1)] if quick else [(128, 1), (512, 1), (128, 6)]:
         shape = Shape(n_timepoints, n_channels)
         X, y = series(64, shape)
-        model = PDFTimeClassifier(max_epochs=1).fit(X, y)
+        model = PDFTimeClassifier(preset="network", max_epochs=1).fit(X, y)
         for n_cases in (1, 64 if quick else 1024):
             cases = series(n_cases, shape, seed=1)[0]
             timed = compare(
@@ -140,7 +140,7 @@ def utilisation(quick: bool, repetitions: int) -> list[Record]:
     records = []
     left, right = torch.randn(PEAK_SIZE, PEAK_SIZE), torch.randn(PEAK_SIZE, PEAK_SIZE)
     shape, batch_size = Shape(64 if quick else 512), 16 if quick else 64
-    for name in ("default", "paper"):
+    for name in ("network", "paper"):
         settings = settings_for(name, batch_size)
         timed = compare(
             {

@@ -68,7 +68,7 @@ TARGETS = (
     Target(
         "utilisation, default, length 512, batch 64 (%)",
         "f",
-        _is(preset="default", n_timepoints=512, batch_size=64),
+        _is(preset="network", n_timepoints=512, batch_size=64),
         ">=",
         45.0,
     ),

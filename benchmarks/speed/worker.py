@@ -27,7 +27,7 @@ PART = 10_000  # generated series that are written together
 
 def steps(n_steps: int, **shape: int) -> dict[str, float]:
     """Training steps at batch 16 with the default preset; the first, not timed, is for warming up."""
-    settings, shape = settings_for("default", batch_size=16), Shape(**shape)
+    settings, shape = settings_for("network", batch_size=16), Shape(**shape)
     our_epoch(network_for(settings, Shape(16)), settings, Shape(16), 1)()
     with extra_memory() as peak:
         network = network_for(settings, shape)
@@ -41,7 +41,7 @@ def steps(n_steps: int, **shape: int) -> dict[str, float]:
 
 def fit(n_cases: int, n_epochs: int, **shape: int) -> dict[str, float]:
     """A whole fit with the default preset on data made before; a tenth is kept for validation."""
-    model = PDFTimeClassifier(max_epochs=n_epochs, validation_fraction=0.1)
+    model = PDFTimeClassifier(preset="network", max_epochs=n_epochs, validation_fraction=0.1)
     model.fit(*series(8, Shape(16, n_classes=2)))
     X, y = series(n_cases, Shape(**shape))
     with extra_memory() as peak:
@@ -54,7 +54,7 @@ def fit(n_cases: int, n_epochs: int, **shape: int) -> dict[str, float]:
 def predict(n_cases: int, tiny: bool, **shape: int) -> dict[str, float]:
     """`predict_proba` on a memory-mapped array, of a tiny network or the default one."""
     shape = Shape(**shape)
-    model = PDFTimeClassifier(settings=TINY if tiny else None, max_epochs=1).fit(*series(50, shape))
+    model = PDFTimeClassifier(preset="network", settings=TINY if tiny else None, max_epochs=1).fit(*series(50, shape))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "X.npy")
         sizes = (n_cases, shape.n_channels, shape.n_timepoints)

@@ -1,4 +1,4 @@
-"""Settings: what can be chosen, declared once, checked at once; the presets `default` and `paper`."""
+"""Settings: what can be chosen, declared once, checked at once; presets, of which one is the default."""
 
 from __future__ import annotations
 
@@ -338,9 +338,11 @@ class Settings:
         return cls(**{name: kind.from_json(state[name]) for name, kind in kinds.items()})
 
 
+FAST = Settings(model=ModelConfig(views="bank"))
 PRESETS = {
-    "default": Settings(),
-    "fast": Settings(model=ModelConfig(views="bank")),
+    "default": FAST,  # why: docs/recipe.md
+    "fast": FAST,
+    "network": Settings(),
     "strong": Settings(model=ModelConfig(views="both")),
     # Appendix B and section 4.4, to the letter; what the paper leaves open is as in docs/how-it-works.md.
     "paper": Settings(
@@ -382,6 +384,30 @@ def preset(name: str) -> Settings:
     if name not in PRESETS:
         raise ConfigError(f"Unknown preset {name!r}; expected one of {sorted(PRESETS)}.")
     return PRESETS[name]
+
+
+def chosen(name: str, changes: Mapping[str, Any]) -> Settings:
+    """The preset of this name with some settings changed; one that would change nothing is refused.
+
+    >>> chosen("network", {"d_model": 32}).model.d_model
+    32
+    """
+    settings = preset(name).but(**changes)
+    used = {setting for part in settings.in_use().values() for setting in part}
+    idle = sorted(set(changes) - used)
+    if idle:
+        raise ConfigError(f"{', '.join(idle)}: {no_effect(settings, name)}")
+    return settings
+
+
+def no_effect(settings: Settings, name: str) -> str:
+    """Why something has no effect on a model with one view, and what to do, in a sentence."""
+    views, other = ("bank", "network") if settings.model.views == "bank" else ("network", "bank")
+    presets = {"bank": "'fast' or 'strong'", "network": "'network' or 'strong'"}[other]
+    return (
+        f"no effect with preset {name!r}, which looks at series through the {views} alone; "
+        f"expected a preset with the {other}: {presets}."
+    )
 
 
 def value_of(text: str) -> Any:

@@ -18,7 +18,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from torch import nn
 
-from pdftime.config import Settings, preset
+from pdftime.config import Settings, chosen, no_effect
 from pdftime.data.labels import check_labels, codes_of, encode
 from pdftime.data.series import SeriesSet, check_series
 from pdftime.errors import ConfigError, DataError
@@ -100,13 +100,14 @@ class PDFTimeClassifier(Keywords, ClassifierMixin, TransformerMixin, BaseEstimat
     """A time series classifier whose decisions rest on prototypes.
 
     `X` is `(n_cases, n_channels, n_timepoints)`, `(n_cases, n_timepoints)` for one channel, or a list of
-    `(n_channels, n_timepoints)` arrays for unequal lengths; NaN is a missing value. Of every setting that is
-    None, the preset's value is used.
+    `(n_channels, n_timepoints)` arrays for unequal lengths; NaN is a missing value. Presets are `default`, which is
+    `fast` (a bank of fixed convolutions), `network` (a learned network), `strong` (both) and `paper`. Of every
+    setting that is None, the preset's value is used; one that the preset has no use for is refused.
 
     >>> from pdftime import PDFTimeClassifier
     >>> from pdftime.data.synthetic import make_problem
     >>> problem = make_problem("frequency", n_cases=40)
-    >>> model = PDFTimeClassifier(max_epochs=3).fit(problem.train.X, problem.train.y)
+    >>> model = PDFTimeClassifier().fit(problem.train.X, problem.train.y)
     >>> model.predict_proba(problem.fresh.X).shape[1] == len(model.classes_)
     True
     """
@@ -250,7 +251,7 @@ class PDFTimeClassifier(Keywords, ClassifierMixin, TransformerMixin, BaseEstimat
     def load(cls, path: str | os.PathLike[str], backbone: nn.Module | None = None) -> PDFTimeClassifier:
         """The classifier in a model file, ready to predict."""
         model = read_model(path, backbone)
-        flat = {name: value for part in model.settings.to_json().values() for name, value in part.items()}
+        flat = {name: value for part in model.settings.in_use().values() for name, value in part.items()}
         views = {member.view for member in model.members}
         loaded = cls(settings=flat, backbone=backbone, n_members=len(model.members) // len(views))
         loaded._adopt(model)
@@ -273,7 +274,11 @@ class PDFTimeClassifier(Keywords, ClassifierMixin, TransformerMixin, BaseEstimat
         given = {} if self.settings is None else self.settings
         _expect("settings", given, isinstance(given, Mapping), "a mapping or None")
         keywords = {name: getattr(self, name) for name in _SETTINGS if getattr(self, name) is not None}
-        return preset(str(self.preset)).but(**{**{str(name): value for name, value in given.items()}, **keywords})
+        settings = chosen(str(self.preset), {**{str(name): value for name, value in given.items()}, **keywords})
+        idle = [name for name in _OF_TRAINING if getattr(self, name)]
+        if settings.model.views == "bank" and idle:
+            raise ConfigError(f"{', '.join(idle)}: {no_effect(settings, str(self.preset))}")
+        return settings
 
     def _options(self) -> FitOptions:
         limit, threads, callbacks, backbone = self.max_time_s, self.n_threads, self.callbacks, self.backbone
@@ -340,6 +345,9 @@ _SETTINGS = (
     "learning_rate",
     "validation_fraction",
 )
+
+
+_OF_TRAINING = ("backbone", "checkpoint", "callbacks", "keep_prototypes")
 
 
 def load(path: str | os.PathLike[str], backbone: nn.Module | None = None) -> PDFTimeClassifier:

@@ -145,6 +145,10 @@ class FittedModel:
             for member in self.members
         ]
 
+    def of_view(self, view: str) -> FittedModel:
+        """The members of one view alone, to score cases with; 'bank' or 'network'."""
+        return replace(self, members=[member for member in self.members if member.view == view], exemplars=None)
+
     def pooled(self, each: Sequence[Tensor]) -> Tensor:
         """The average over the members, by their weights."""
         return pooled(each, self.weights)

@@ -109,7 +109,7 @@ def fit_model(
     metrics = {
         "n_cases": len(data.cases),
         "seconds": sum(fit.seconds for fit in fits),
-        "members": [fit.metrics for fit in fits],
+        "members": [fit.metrics | {"seconds": fit.seconds} for fit in fits],
     }
     model = FittedModel(settings, classes, data.cases.channel_names, preparation, members, metrics=metrics)
     left_out = [fit.left_out for fit in fits]

@@ -28,7 +28,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     start = PDFTimeClassifier.__init__
 
     def small(self: Any, **keywords: Any) -> None:
-        start(self, **{"d_model": 8, "max_epochs": 3, "settings": TINY, **keywords})
+        start(self, **{"preset": "network", "d_model": 8, "max_epochs": 3, "settings": TINY, **keywords})
 
     monkeypatch.setattr("pdftime.bench.explain.PDFTimeClassifier.__init__", small)
 
@@ -73,7 +73,9 @@ def test_deletion_is_judged_on_test_cases(archive: Path) -> None:
 def test_maps_lie_where_the_network_sees_the_series() -> None:
     problem = make_problem("lengths", n_cases=12, n_fresh=4)
     settings = {**TINY, "lengths": "pad"}
-    model = PDFTimeClassifier(d_model=8, max_epochs=1, settings=settings).fit(problem.train, problem.train.y)
+    model = PDFTimeClassifier(preset="network", d_model=8, max_epochs=1, settings=settings).fit(
+        problem.train, problem.train.y
+    )
     maps, explanations = all_maps(model.model_, problem.fresh, 0)
     for name, values in maps.values.items():
         assert values.shape == tuple(maps.x.shape), name
@@ -91,7 +93,9 @@ def test_maps_lie_where_the_network_sees_the_series() -> None:
 
 def test_the_loss_is_that_of_the_checks() -> None:
     problem = make_problem("decoy", n_cases=24, n_fresh=3)
-    model = PDFTimeClassifier(d_model=8, max_epochs=2, settings=TINY).fit(problem.train, problem.train.y)
+    model = PDFTimeClassifier(preset="network", d_model=8, max_epochs=2, settings=TINY).fit(
+        problem.train, problem.train.y
+    )
     maps, explanations = all_maps(model.model_, problem.fresh, 0)
     expected = np.mean([each.check()["AOPC"].value for each in explanations])
     assert mean_loss(model.model_, maps, maps.values["score map"]) == pytest.approx(expected, abs=1e-6)

@@ -21,7 +21,7 @@ def test_presets_and_ablations_are_methods_by_name(name: str) -> None:
     assert method.name == name
     assert method.is_ours
     assert (model.random_state, model.n_threads) == (3, 1)
-    settings = preset(name) if name in PRESETS else preset("default").but(**ABLATIONS[name])
+    settings = preset(name) if name in PRESETS else preset("network").but(**ABLATIONS[name])
     assert model._resolve_settings() == settings
 
 
@@ -46,15 +46,15 @@ def test_overrides_reach_the_classifier() -> None:
 
 
 def test_the_configuration_is_what_changes_the_result() -> None:
-    default = method_of("default").configuration(None)
+    default = method_of("network").configuration(None)
     assert len(default) == 12
-    dropout = PRESETS["default"].model.dropout
-    assert method_of(f"default:dropout={dropout}").configuration(None) == default
-    assert method_of("default:n_members=1").configuration(None) == default
-    others = ["default:dropout=0.77", "default:n_members=2", "paper", "rocket", 'rocket{"n_kernels": 500}', "hydra"]
+    dropout = PRESETS["network"].model.dropout
+    assert method_of(f"network:dropout={dropout}").configuration(None) == default
+    assert method_of("network:n_members=1").configuration(None) == default
+    others = ["network:dropout=0.77", "network:n_members=2", "paper", "rocket", 'rocket{"n_kernels": 500}', "hydra"]
     assert len({default, *(method_of(text).configuration(None) for text in others)}) == 7
-    assert method_of("default").configuration(60.0) != default
-    assert method_of("default").configuration(60.0) != method_of("default").configuration(61.0)
+    assert method_of("network").configuration(60.0) != default
+    assert method_of("network").configuration(60.0) != method_of("network").configuration(61.0)
     assert method_of("rocket").configuration(60.0) == method_of("rocket").configuration(None)
     assert method_of("hivecote2").configuration(60.0) != method_of("hivecote2").configuration(None)
 
@@ -76,10 +76,10 @@ def test_a_class_by_import_path_gets_its_arguments(contestants: Path) -> None:
     ("text", "words"),
     [
         ("nothing", "no method 'nothing'"),
-        ("default:dropot=0.1", "Unknown settings"),
-        ("default:dropout", "no setting"),
-        ("default:n_members=0", "n_members is 0"),
-        ("default+nothing", "no ablation 'nothing'"),
+        ("network:dropot=0.1", "Unknown settings"),
+        ("network:dropout", "no setting"),
+        ("network:n_members=0", "n_members is 0"),
+        ("network+nothing", "no ablation 'nothing'"),
         ("absent.module:Class", "cannot be imported"),
         ("sklearn.dummy:Absent", "cannot be imported"),
         ('sklearn.dummy:DummyClassifier{"what": 1}', "cannot be made with"),

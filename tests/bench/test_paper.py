@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", sorted(ABLATIONS))
-@pytest.mark.parametrize("base", ["default", "paper"])
+@pytest.mark.parametrize("base", ["network", "paper"])
 def test_every_ablation_is_a_setting(name: str, base: str) -> None:
     changed = preset(base).but(**ABLATIONS[name])
     values = {**changed.model.__dict__, **changed.training.__dict__}
@@ -60,7 +60,7 @@ def test_printed_values_are_those_of_the_paper() -> None:
 
 def test_every_method_of_an_experiment_can_be_made() -> None:
     for name in paper.EXPERIMENTS:
-        for base in ("default", "paper"):
+        for base in ("network", "paper"):
             for overrides in ("", paper.QUICK):
                 for method in paper.method_names(paper.experiment_of(name), base, overrides):
                     assert method_of(method).is_ours
@@ -70,10 +70,10 @@ def test_every_method_of_an_experiment_can_be_made() -> None:
 
 
 def test_a_quick_look_has_fewer_steps() -> None:
-    for base in ("default", "paper"):
+    for base in ("network", "paper"):
         (method,) = paper.method_names(paper.experiment_of("uea"), base, paper.QUICK)
         training = method_of(method).identity["settings"]["training"]
-        assert training["n_steps"] < preset("default").training.n_steps
+        assert training["n_steps"] < preset("network").training.n_steps
         assert training["max_epochs"] is None
 
 
@@ -120,7 +120,7 @@ def test_main_tables_take_their_archive_and_ablations_the_papers_datasets() -> N
 
 
 def test_ablation_table_by_hand() -> None:
-    methods = ["default+no-frequency-mask", "default+linear-embedding", "default"]
+    methods = ["network+no-frequency-mask", "network+linear-embedding", "network"]
     accuracies = {  # method: dataset: by seed
         methods[0]: {"Handwriting": (0.4, 0.6), "NATOPS": (0.8, 0.8)},
         methods[1]: {"Handwriting": (0.1, 0.1), "NATOPS": (0.5, 0.7), "Libras": (0.9, 0.9)},
@@ -133,7 +133,7 @@ def test_ablation_table_by_hand() -> None:
         for seed, accuracy in enumerate(numbers)
     ]
     overview, detail = paper.tables_of(paper.experiment_of("embedding"), rows)
-    assert overview.title == "Embedding: mean over 2 datasets, 2 seeds, preset default"
+    assert overview.title == "Embedding: mean over 2 datasets, 2 seeds, preset network"
     assert [cells[1] for cells in overview.rows] == pytest.approx([0.65, 0.35, 0.75])
     # Means over datasets by seed: 0.6 and 0.7, 0.3 and 0.4, 0.75 and 0.75.
     assert [cells[2] for cells in overview.rows] == pytest.approx([0.1 / 2**0.5, 0.1 / 2**0.5, 0.0])
@@ -147,16 +147,16 @@ def test_ablation_table_by_hand() -> None:
 
 
 def test_ablation_table_counts_the_original_split_only() -> None:
-    rows = [row("Handwriting", 0.5), row("Handwriting", 0.4, "default+linear-head")]
+    rows = [row("Handwriting", 0.5, "network"), row("Handwriting", 0.4, "network+linear-head")]
     drawn = [replace(each, resample=1, accuracy=0.0) for each in rows]
     overview, _ = paper.tables_of(paper.experiment_of("head"), [*rows, *drawn])
     assert [cells[1] for cells in overview.rows] == [0.4, 0.5]
 
 
 def test_one_seed_has_no_spread_and_a_missing_variant_is_named() -> None:
-    rows = [row("Handwriting", 0.5, "default"), row("Handwriting", 0.4, "linear-head")]
+    rows = [row("Handwriting", 0.5, "network"), row("Handwriting", 0.4, "linear-head")]
     overview, _ = paper.tables_of(
-        paper.experiment_of("head"), [rows[0], replace(rows[1], method="default+linear-head")]
+        paper.experiment_of("head"), [rows[0], replace(rows[1], method="network+linear-head")]
     )
     assert {cells[2] for cells in overview.rows} == {None}
     assert any("no spread" in note for note in overview.notes)
@@ -174,12 +174,12 @@ def test_a_quick_look_is_said_in_its_table() -> None:
 
 def test_a_failed_variant_is_said() -> None:
     rows = [
-        row("Handwriting", 0.5),
-        row("Handwriting", 0.5, "default+linear-head"),
-        row("Handwriting", 0.0, "default+one-level", status="failed"),
+        row("Handwriting", 0.5, "network"),
+        row("Handwriting", 0.5, "network+linear-head"),
+        row("Handwriting", 0.0, "network+one-level", status="failed"),
     ]
     overview, _ = paper.tables_of(paper.experiment_of("head"), rows)
-    assert any("Failed: default+one-level on Handwriting" in note for note in overview.notes)
+    assert any("Failed: network+one-level on Handwriting" in note for note in overview.notes)
 
 
 def test_main_table_puts_spread_and_printed_values_beside_ours() -> None:

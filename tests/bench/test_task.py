@@ -140,7 +140,7 @@ def test_a_method_that_opens_the_archive_gets_no_row(archive: Path, contestants:
 def test_scores_and_facts_are_those_of_the_predictions(archive: Path, contestants: Path) -> None:
     dataset = dataset_of(archive, "Pair")
     method = method_of("contestants:Honest")
-    row = run_task(Task(dataset, 0, method, seed=4))
+    (row,) = run_task(Task(dataset, 0, method, seed=4))
     train, test, y = dataset.train(), dataset.test(), dataset.test_labels()
     model = method.build(4, 1, None).fit(train.X, train.y)
     probabilities = model.predict_proba(test.X)
@@ -164,19 +164,19 @@ def test_scores_and_facts_are_those_of_the_predictions(archive: Path, contestant
 
 
 def test_ours_says_how_many_epochs_it_took(archive: Path) -> None:
-    row = run_task(Task(dataset_of(archive, "Uneven"), 0, method_of(TINY + ",n_members=2"), seed=0))
+    (row,) = run_task(Task(dataset_of(archive, "Uneven"), 0, method_of(TINY + ",n_members=2"), seed=0))
     assert (row.archive, row.epochs) == ("ucr", 2)
 
 
 def test_labels_without_probabilities_have_no_log_loss(archive: Path, contestants: Path) -> None:
-    row = run_task(Task(dataset_of(archive, "Waves"), 0, method_of("contestants:OnlyLabels"), seed=0))
+    (row,) = run_task(Task(dataset_of(archive, "Waves"), 0, method_of("contestants:OnlyLabels"), seed=0))
     assert row.accuracy == pytest.approx(1 / 3, abs=1e-6)
     assert (row.log_loss, row.calibration_error) == (None, None)
 
 
 def test_scikit_learn_is_given_one_row_a_case(archive: Path) -> None:
     method = method_of('sklearn.neighbors:KNeighborsClassifier{"n_neighbors": 1}')
-    row = run_task(Task(dataset_of(archive, "Pair"), 0, method, seed=0))
+    (row,) = run_task(Task(dataset_of(archive, "Pair"), 0, method, seed=0))
     assert row.status == "ok"
 
 
@@ -247,3 +247,17 @@ def test_a_task_comes_back_from_json(archive: Path) -> None:
     import json
 
     assert Task.from_json(json.loads(json.dumps(task.to_json()))) == task
+
+
+def test_two_views_leave_a_row_each_which_is_that_of_the_view_by_itself(archive: Path) -> None:
+    network = "max_epochs=1,d_model=8,branch_width=2,n_inception_layers=1,max_tokens=8"
+    bank = "n_groups=1,n_biases=1"
+    dataset = dataset_of(archive, "Waves")
+    both, *views = run_task(Task(dataset, 0, method_of(f"strong:{network},{bank}"), seed=3))
+    assert [row.method.partition("/")[2] for row in views] == ["bank", "network"]
+    assert len({row.identity for row in (both, *views)}) == 3
+    assert both.fit_seconds == pytest.approx(sum(row.fit_seconds for row in views), rel=0.5, abs=0.5)
+    for row, alone in zip(views, (f"fast:{bank}", f"network:{network}"), strict=True):
+        (expected,) = run_task(Task(dataset, 0, method_of(alone), seed=3))
+        for score in ("accuracy", "balanced_accuracy", "log_loss", "calibration_error", "epochs"):
+            assert getattr(row, score) == getattr(expected, score)

@@ -28,6 +28,7 @@ def main() -> None:
         for level, end in zip(np.where(y == "high", 0.7, -0.7), ends, strict=True)
     ]
     model = PDFTimeClassifier(
+        preset="network",
         d_model=8,
         n_members=2,
         max_epochs=6,

@@ -50,7 +50,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 
 
 def _write(folder: Path, train: Any, fresh: Any, places: list[int], **settings: Any) -> Written:
-    model = PDFTimeClassifier(settings={**TINY, **settings}).fit(train, train.y)
+    model = PDFTimeClassifier(preset="network", settings={**TINY, **settings}).fit(train, train.y)
     path = folder / "report.html"
     model.report(fresh, path=path, chosen=places, names=Names("model.pdftime", "fresh.ts"))
     return Written(path, model.explain(fresh.take(places)), places, [str(fresh.y[place]) for place in places])
@@ -377,7 +377,7 @@ def test_what_comes_from_data_is_only_ever_text(tmp_path: Path, open_page: Any) 
     problem = make_problem("channels", n_cases=18, n_timepoints=60, n_fresh=6, n_channels=2, channel=0)
     names = [f"{EVIL}0", f"{EVIL}1"]
     train = check_series(problem.train.X, [f"{EVIL}{label}" for label in problem.train.y], channel_names=names)
-    model = PDFTimeClassifier(settings=TINY).fit(train, train.y)
+    model = PDFTimeClassifier(preset="network", settings=TINY).fit(train, train.y)
     path = tmp_path / "report.html"
     labels = [f"{EVIL}other", *train.y[1:3].tolist()]
     model.report(train.take([0, 1, 2]), labels, path, names=Names(f"{EVIL}.pdftime", f"{EVIL}.ts"))
@@ -414,7 +414,7 @@ def test_a_page_inside_another_page_works(written: Written, open_page: Any, tmp_
 
 def test_without_labels_nothing_is_right_or_wrong(tmp_path: Path, open_page: Any) -> None:
     problem = make_problem("frequency", n_cases=18, n_timepoints=60, n_fresh=6)
-    model = PDFTimeClassifier(settings=TINY).fit(problem.train, problem.train.y)
+    model = PDFTimeClassifier(preset="network", settings=TINY).fit(problem.train, problem.train.y)
     model.report(problem.fresh.X, path=tmp_path / "report.html", max_cases=3)
     page = open_page(tmp_path / "report.html")
     assert page.inner_text("#verdict .truth") == "no label is known"

@@ -22,7 +22,9 @@ def levels(n_cases: int, n_channels: int, n_timepoints: int) -> tuple[np.ndarray
 @pytest.mark.parametrize(("n_channels", "n_timepoints"), [(1000, 24), (963, 144), (1, 16384), (3, 5000)])
 def test_wide_and_long_series_are_learned(n_channels: int, n_timepoints: int) -> None:
     X, y = levels(8, n_channels, n_timepoints)
-    model = PDFTimeClassifier(settings=SMALL, max_epochs=12, batch_size=4, random_state=0, n_threads=1).fit(X, y)
+    model = PDFTimeClassifier(
+        preset="network", settings=SMALL, max_epochs=12, batch_size=4, random_state=0, n_threads=1
+    ).fit(X, y)
     fresh, expected = levels(6, n_channels, n_timepoints)
     assert (model.predict(fresh) == expected).all()
     assert model.model_.members[0].network(torch.from_numpy(fresh)).tokens.shape[1] <= 64
@@ -38,5 +40,7 @@ class CountsThreads(PDFTimeClassifier):
 def test_fits_side_by_side_have_one_thread_each() -> None:
     X, y = levels(12, 1, 8)
     n_jobs = torch.get_num_threads() if torch.get_num_threads() > 1 else 2
-    threads = cross_val_score(CountsThreads(settings=SMALL, max_epochs=1), X, y, cv=2, n_jobs=n_jobs)
+    threads = cross_val_score(
+        CountsThreads(preset="network", settings=SMALL, max_epochs=1), X, y, cv=2, n_jobs=n_jobs
+    )
     assert (threads == 1).all()

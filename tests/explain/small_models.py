@@ -24,9 +24,8 @@ TINY: dict[str, Any] = {
     "warm_epochs": 1,
     "active_epochs": 2,
     "max_epochs": 25,
-    "n_groups": 2,
-    "n_biases": 1,
 }
+BANK = {"n_groups": 2, "n_biases": 1}
 VIEWS = ["bank", "padded bank", "both", "padded both"]
 CLASSES = np.array(["up", "down"])
 LENGTHS = {"equal": (24, 24), "padded": (8, 40), "resampled": (8, 40)}
@@ -66,7 +65,7 @@ def bumps(n: int, lengths: tuple[int, int], seed: int = 0) -> tuple[SeriesSet, N
 
 def fitted(span: tuple[int, int] = (24, 24), n_members: int = 1, options: Any = None, **changes: Any) -> FittedModel:
     cases, codes = bumps(24, span)
-    configured = preset("default").but(**{**TINY, **changes})
+    configured = preset("network").but(**{**TINY, **BANK, **changes})
     data = LabelledCases(cases, codes, np.ones(24))
     return fit_model(data, CLASSES, configured, FitOptions(n_members=n_members, **(options or {})))
 

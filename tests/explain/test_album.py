@@ -28,7 +28,7 @@ TINY = {"d_model": 8, "branch_width": 2, "n_inception_layers": 1, "max_epochs": 
 
 def fitted(cases: SeriesSet, **options: object) -> FittedModel:
     settings = {**TINY, **options.pop("settings", {})}  # type: ignore[dict-item]
-    model = PDFTimeClassifier(settings=settings, n_threads=1, **options)  # type: ignore[arg-type]
+    model = PDFTimeClassifier(preset="network", settings=settings, n_threads=1, **options)  # type: ignore[arg-type]
     return model.fit(cases, cases.y).model_
 
 
@@ -124,7 +124,9 @@ def test_what_makes_no_sense_is_refused(cases: SeriesSet, model: FittedModel) ->
 @pytest.fixture
 def folder(tmp_path: Path, cases: SeriesSet, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_series(cases, tmp_path / "train.npz")
-    PDFTimeClassifier(settings=TINY, n_threads=1).fit(cases, cases.y).save(tmp_path / "model.pdftime")
+    PDFTimeClassifier(preset="network", settings=TINY, n_threads=1).fit(cases, cases.y).save(
+        tmp_path / "model.pdftime"
+    )
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -59,7 +59,7 @@ def test_any_pair_of_classes_can_be_asked_for() -> None:
     y = np.array([3, 1, 2] * 6)
     X = rng.normal(size=(18, 1, 20)) + y[:, None, None]
     settings = {"branch_width": 2, "n_inception_layers": 1, "kernel_sizes": (3,)}
-    model = PDFTimeClassifier(d_model=8, max_epochs=3, settings=settings).fit(X, y)
+    model = PDFTimeClassifier(preset="network", d_model=8, max_epochs=3, settings=settings).fit(X, y)
     (plain,) = model.explain(X[:1])
     order = model.classes_[np.argsort(-plain.probabilities)].tolist()
     for target in (1, 2, 3):
@@ -148,7 +148,9 @@ def test_matches_are_cosines_and_shares_with_the_series_around_them(every: dict[
 def test_a_class_of_few_series_names_each_once() -> None:
     cases, codes = bumps(24, (24, 24))
     few = np.flatnonzero((codes == 0) | (np.arange(24) < 6))
-    model = PDFTimeClassifier(d_model=8, max_epochs=1, settings={"branch_width": 2, "n_inception_layers": 1})
+    model = PDFTimeClassifier(
+        preset="network", d_model=8, max_epochs=1, settings={"branch_width": 2, "n_inception_layers": 1}
+    )
     model.fit(cases.X[few], CLASSES[codes[few]])
     (each,) = model.explain(cases.X[:1], target="down")
     for match in each.target.matches:
@@ -218,7 +220,7 @@ def test_training_series_may_have_time_stamps(tmp_path: Path) -> None:
     weight = np.r_[0.0, np.ones(11)]
     found = []
     for times in (None, np.arange(24) * 0.5):
-        model = PDFTimeClassifier(settings=TINY | {"max_epochs": 2}).fit(
+        model = PDFTimeClassifier(preset="network", settings=TINY | {"max_epochs": 2}).fit(
             check_series(cases, times=times), codes, weight
         )
         model.save(tmp_path / "x.pdftime")
@@ -299,7 +301,7 @@ def test_maps_and_checks_cost_a_bounded_number_of_network_passes(
 @pytest.mark.slow
 def test_a_series_of_500_time_points_is_explained_within_a_second() -> None:
     X = np.random.default_rng(0).normal(size=(12, 1, 500))
-    model = PDFTimeClassifier(max_epochs=1, n_threads=1).fit(X, np.arange(12) % 2)
+    model = PDFTimeClassifier(preset="network", max_epochs=1, n_threads=1).fit(X, np.arange(12) % 2)
     seconds = []
     for _ in range(3):
         began = time.process_time()

@@ -114,7 +114,9 @@ def test_labels_of_every_kind_become_text_or_numbers() -> None:
     X = np.random.default_rng(0).normal(size=(8, 1, 12))
     for y in ([b"a", b"\xff"], [True, False], [1, 2], [3.0, 1.0], ["ä", "<b>"]):
         labels = np.array(y * 4)
-        model = PDFTimeClassifier(d_model=4, max_epochs=1, settings={"branch_width": 2, "n_inception_layers": 1})
+        model = PDFTimeClassifier(
+            preset="network", d_model=4, max_epochs=1, settings={"branch_width": 2, "n_inception_layers": 1}
+        )
         (each,) = model.fit(X, labels).explain(X[:1])
         json.loads(each.to_json())
         assert each.predicted in labels.tolist()

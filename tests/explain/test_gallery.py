@@ -34,7 +34,7 @@ def labelled(cases: SeriesSet, codes: NDArray[Any]) -> SeriesSet:
 
 
 def classifier(**keywords: Any) -> PDFTimeClassifier:
-    return PDFTimeClassifier(**{"d_model": 8, "max_epochs": 4, "settings": SMALL, **keywords})
+    return PDFTimeClassifier(**{"preset": "network", "d_model": 8, "max_epochs": 4, "settings": SMALL, **keywords})
 
 
 # Prototypes
@@ -242,7 +242,18 @@ def test_prototypes_are_kept_from_the_command_line(tmp_path: Path) -> None:
     cases, codes = bumps(12, (24, 24))
     write_series(replace(cases, y=CLASSES[codes]), tmp_path / "train.ts")
     output = tmp_path / "model.pdftime"
-    small = ["--max-epochs", "2", "--d-model", "8", "--set", "branch_width=2", "--set", "n_inception_layers=1"]
+    small = [
+        "--preset",
+        "network",
+        "--max-epochs",
+        "2",
+        "--d-model",
+        "8",
+        "--set",
+        "branch_width=2",
+        "--set",
+        "n_inception_layers=1",
+    ]
     command = ["fit", str(tmp_path / "train.ts"), "-o", str(output), "-q", "--keep-prototypes", "2", *small]
     assert CliRunner().invoke(app, command).exit_code == 0
     assert load(output).explain_model().evolution[0].epochs.tolist() == [0, 2]

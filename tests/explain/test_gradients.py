@@ -207,7 +207,7 @@ def test_maps_say_how_complete_they_are(every: dict[str, FittedModel], kind: str
 @pytest.mark.parametrize("changes", [{}, {"encoder": "none"}, {"lengths": "pad"}], ids=str)
 def test_maps_of_networks_of_ordinary_size_are_complete_to_one_percent(changes: dict[str, Any]) -> None:
     span = (30, 40) if "lengths" in changes else (40, 40)
-    model = fitted(span, **({name: getattr(preset("default").model, name) for name in SIZES} | changes), max_epochs=6)
+    model = fitted(span, **({name: getattr(preset("network").model, name) for name in SIZES} | changes), max_epochs=6)
     for _, x, mask in model.batches(bumps(16, span, seed=1)[0]):
         with torch.no_grad():
             scores = model.members[0].network(x, mask).scores[-1]

@@ -40,7 +40,7 @@ def problem() -> Any:
 
 @pytest.fixture(scope="module")
 def model(problem: Any) -> PDFTimeClassifier:
-    return PDFTimeClassifier(settings=TINY).fit(problem.train, problem.train.y)
+    return PDFTimeClassifier(preset="network", settings=TINY).fit(problem.train, problem.train.y)
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,7 @@ def test_the_policy_allows_exactly_this_script_and_style(written: Path) -> None:
 def test_nothing_that_comes_from_data_becomes_markup(problem: Any, tmp_path: Path) -> None:
     names = [f"{EVIL}{number}" for number in range(3)]
     train = check_series(problem.train.X, [f"{EVIL}{label}" for label in problem.train.y], channel_names=names)
-    model = PDFTimeClassifier(settings=TINY).fit(train, train.y)
+    model = PDFTimeClassifier(preset="network", settings=TINY).fit(train, train.y)
     path = tmp_path / "report.html"
     labels = np.array([f"{EVIL}other", *train.y[1:3]])
     model.report(train.take([0, 1, 2]), labels, path, names=Names(f"{EVIL}.pdftime", f"{EVIL}.ts"))
@@ -316,7 +316,7 @@ def test_models_of_every_kind_have_a_page(problem: Any, tmp_path: Path) -> None:
         ({"scaling": "series"}, uneven.train),
         ({"encoder": "none"}, problem.train),
     ):
-        model = PDFTimeClassifier(settings={**TINY, **kind}).fit(cases, cases.y)
+        model = PDFTimeClassifier(preset="network", settings={**TINY, **kind}).fit(cases, cases.y)
         path = tmp_path / "report.html"
         model.report(cases, path=path, max_cases=2)
         content = content_of(path)
@@ -325,7 +325,7 @@ def test_models_of_every_kind_have_a_page(problem: Any, tmp_path: Path) -> None:
 
 
 def test_the_members_of_an_ensemble_share_a_score(problem: Any, tmp_path: Path) -> None:
-    model = PDFTimeClassifier(settings=TINY, n_members=2).fit(problem.train, problem.train.y)
+    model = PDFTimeClassifier(preset="network", settings=TINY, n_members=2).fit(problem.train, problem.train.y)
     model.report(problem.fresh.X, path=tmp_path / "report.html", max_cases=2)
     content = content_of(tmp_path / "report.html")
     for case in content["cases"]:
@@ -355,7 +355,7 @@ def test_labels_that_the_model_does_not_know_are_wrong_and_not_measured(
 
 
 def test_how_prototypes_moved_is_told_where_it_was_kept(problem: Any, tmp_path: Path) -> None:
-    kept = PDFTimeClassifier(settings=TINY, keep_prototypes=1).fit(problem.train, problem.train.y)
+    kept = PDFTimeClassifier(preset="network", settings=TINY, keep_prototypes=1).fit(problem.train, problem.train.y)
     kept.report(problem.fresh.X, path=tmp_path / "report.html", max_cases=1)
     levels = content_of(tmp_path / "report.html")["evolution"]
     assert [level["level"] for level in levels] == [0, 1]

@@ -33,7 +33,7 @@ def test_the_split_adds_up_to_the_score_for_every_pooling_mask_and_length(
     pooling: str, head: str, n_timepoints: int, max_tokens: int | None, shortest: int, padded: bool, seed: int
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
-    config = preset("default").but(**SMALL, pooling=pooling, head=head, max_tokens=max_tokens).model
+    config = preset("network").but(**SMALL, pooling=pooling, head=head, max_tokens=max_tokens).model
     network = PDFTime(config, 2, n_timepoints, 3, generator).eval()
     x = torch.randn(4, 2, n_timepoints, generator=generator)
     mask = None
@@ -119,7 +119,7 @@ def test_a_linear_head_splits_into_its_weights_and_its_bias(every: dict[str, Fit
 
 
 def test_tokens_lie_side_by_side_where_the_network_averages() -> None:
-    config = preset("default").but(**SMALL, max_tokens=8).model
+    config = preset("network").but(**SMALL, max_tokens=8).model
     network = PDFTime(config, 1, 20, 2)
     assert network.stride == 3
     assert token_edges(network, 7, 20).tolist() == [0, 3, 6, 9, 12, 15, 18, 20]

@@ -54,7 +54,7 @@ def _write_after_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tiny(**changes: Any) -> Settings:
-    return preset("default").but(**{**TINY, **changes})
+    return preset("network").but(**{**TINY, **changes})
 
 
 def waves(n: int, c: int, seed: int = 0) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -348,6 +348,7 @@ def announce(run):
 
 settings = {"branch_width": 4, "kernel_sizes": (3, 5), "n_heads": 2, "n_inception_layers": 2}
 model = PDFTimeClassifier(
+    preset="network",
     d_model=8, settings=settings, max_epochs=40, patience=40, validation_fraction=0.2, n_members=2, random_state=3,
     checkpoint=sys.argv[1] or None, resume=True, callbacks=[announce],
 )

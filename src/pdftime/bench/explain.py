@@ -64,7 +64,7 @@ class Plan:
         path = None if self.models is None else self.models / f"{name}-{self.encoder}-{self.seed}.pdftime"
         if path is not None and path.exists():
             return PDFTimeClassifier.load(path)
-        kind = {"preset": "fast"} if self.encoder == "bank" else {"encoder": self.encoder}
+        kind = {"preset": "fast"} if self.encoder == "bank" else {"preset": "network", "encoder": self.encoder}
         classifier = PDFTimeClassifier(**kind, random_state=self.seed, max_time_s=self.max_time)  # type: ignore[arg-type]
         classifier.fit(cases, cases.y)
         if path is not None:

@@ -1,6 +1,6 @@
 """Methods: what is compared. Ours by preset, settings and ablation; peers by name; any class by import path.
 
-default    paper    default:dropout=0.1,n_members=3    paper+linear-head    no-frequency-mask
+default    paper    network:dropout=0.1,n_members=3    paper+linear-head    no-frequency-mask
 rocket     rocket{"n_kernels": 2000}
 sklearn.dummy:DummyClassifier{"strategy": "prior"}
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pdftime.bench.peers import PEERS
-from pdftime.config import PRESETS, preset, value_of
+from pdftime.config import PRESETS, chosen, preset, value_of
 from pdftime.errors import ConfigError
 
 OURS = "pdftime.estimator:PDFTimeClassifier"
@@ -75,8 +75,8 @@ class Method:
 def method_of(text: str) -> Method:
     """The method that a text names.
 
-    >>> method_of("default:dropout=0.1,n_members=3").settings(None)
-    '{"preset": "default", "dropout": 0.1, "n_members": 3}'
+    >>> method_of("network:dropout=0.1,n_members=3").settings(None)
+    '{"preset": "network", "dropout": 0.1, "n_members": 3}'
     """
     text = text.strip()
     head, brace, rest = text.partition("{")
@@ -91,7 +91,7 @@ def method_of(text: str) -> Method:
         return _class(text, head, arguments)
     raise ConfigError(
         f"There is no method {text!r}. Expected a preset ({', '.join(PRESETS)}), one with settings "
-        f"(default:dropout=0.1) or an ablation (paper+linear-head), a peer ({', '.join(PEERS)}), "
+        f"(network:dropout=0.1) or an ablation (paper+linear-head), a peer ({', '.join(PEERS)}), "
         'or a class (package.module:Class{"argument": 1}).'
     )
 
@@ -125,7 +125,7 @@ def _ours(text: str) -> Method | None:
     base, _, overrides = text.partition(":")
     name, *ablations = base.split("+")
     if name in ABLATIONS:
-        name, ablations = "default", [name, *ablations]
+        name, ablations = "network", [name, *ablations]
     if name not in PRESETS:
         return None
     changes: dict[str, Any] = {}
@@ -136,12 +136,12 @@ def _ours(text: str) -> Method | None:
     for pair in OVERRIDE.split(overrides) if overrides else []:
         key, equals, value = pair.partition("=")
         if not equals:
-            raise ConfigError(f"{pair!r} in {text!r} is no setting; write name=value, as in default:dropout=0.1.")
+            raise ConfigError(f"{pair!r} in {text!r} is no setting; write name=value, as in network:dropout=0.1.")
         changes[key.strip().replace("-", "_")] = value_of(value.strip())
     keywords = {key: value for key, value in changes.items() if key in KEYWORDS}
     settings = {key: value for key, value in changes.items() if key not in KEYWORDS}
-    chosen = preset(name).but(**settings)
-    resolved = _plain(chosen.to_json())
+    wanted = chosen(name, settings)
+    resolved = _plain(wanted.to_json())
     count = keywords.get("n_members", 1)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise ConfigError(f"n_members is {count!r}; expected a whole number from 1.")
@@ -153,7 +153,7 @@ def _ours(text: str) -> Method | None:
         name=text,
         class_path=OURS,
         arguments={"preset": name, "settings": _plain(settings), **keywords},
-        identity={"class": OURS, "settings": _plain(chosen.in_use()), "n_members": count, **keywords},
+        identity={"class": OURS, "settings": _plain(wanted.in_use()), "n_members": count, **keywords},
         summary={"preset": name, **differing, **keywords},
         time_keyword="max_time_s",
     )

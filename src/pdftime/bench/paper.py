@@ -123,11 +123,11 @@ def experiment_of(name: str) -> Experiment:
     return EXPERIMENTS[name]
 
 
-def method_names(experiment: Experiment, base: str = "default", overrides: str = "") -> list[str]:
+def method_names(experiment: Experiment, base: str = "network", overrides: str = "") -> list[str]:
     """The methods to run, as `pdftime bench run` takes them; a variant that changes nothing is the whole method.
 
     >>> method_names(experiment_of("embedding"), overrides="n_steps=150")[1:]
-    ['default+linear-embedding:n_steps=150', 'default:n_steps=150']
+    ['network+linear-embedding:n_steps=150', 'network:n_steps=150']
     """
     names = [_method_name(variant, base, overrides) for variant in experiment.variants]
     return list(dict.fromkeys(names))
@@ -144,7 +144,7 @@ def parts_of(method: str) -> Parts | None:
     names, _, overrides = method.partition(":")
     first, _, ablation = names.partition("+")
     if first in ABLATIONS and not ablation:
-        first, ablation = "default", first
+        first, ablation = "network", first
     if first not in PRESETS or (ablation and ablation not in ABLATIONS):
         return None
     return Parts(first, ablation or None, overrides)

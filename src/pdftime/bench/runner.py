@@ -126,8 +126,8 @@ def run(
                             clock.remove(task)
                 for job in [job for job in running if job.process.has_ended()]:
                     running.remove(job)
-                    row = job.row()
-                    store.add([row])
+                    row, *of_views = job.rows()
+                    store.add([row, *of_views])
                     store.release(row.identity)
                     clock.remove(job.task, row)
                     added, looked = added + 1, 0.0
@@ -157,10 +157,12 @@ class _Job:
             "pdftime.bench.task", task.to_json(), folder, n_threads=task.n_threads, limit=allowed_seconds(task)
         )
 
-    def row(self) -> Row:
-        """What the process left, or why it left nothing."""
+    def rows(self) -> list[Row]:
+        """What the process left, the task's own row first, or why it left nothing."""
         answer, reason = self.process.outcome()
-        return self.task.row(status="failed", reason=reason) if answer is None else Row(**answer)
+        if answer is None:
+            return [self.task.row(status="failed", reason=reason)]
+        return [Row(**row) for row in answer["rows"]]
 
 
 def allowed_seconds(task: Task) -> float | None:

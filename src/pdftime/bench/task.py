@@ -60,42 +60,48 @@ class Task:
     def from_json(cls, state: dict[str, Any]) -> Task:
         return cls(**{**state, "dataset": Dataset(**state["dataset"]), "method": Method(**state["method"])})
 
-    def row(self, **facts: Any) -> Row:
-        """A row of this task."""
+    def row(self, view: str | None = None, **facts: Any) -> Row:
+        """A row of this task, or of one view of its model alone."""
+        identity, method = self.identity, self.method
+        if view is not None:
+            identity = identity._replace(method=f"{identity.method}/{view}")
+            method = replace(method, summary={**method.summary, "view": view})
         return Row(
-            **{"archive": self.dataset.archive, **self.identity._asdict()},
+            **{"archive": self.dataset.archive, **identity._asdict()},
             n_threads=self.n_threads,
-            settings=self.method.settings(self.max_time),
+            settings=method.settings(self.max_time),
             host=host(),
             finished=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             **facts,
         )
 
 
-def run_task(task: Task) -> Row:
-    """Fit, predict, score: the row of a finished task. Whatever goes wrong is raised."""
+def run_task(task: Task) -> list[Row]:
+    """Fit, predict, score: the row of a finished task, and those of its views. Whatever goes wrong is raised."""
     split = Split(task.dataset, task.resample)
     work = fit_and_predict(task, split)
     peak = peak_memory_mb()  # before the scorer brings its own
     labels = split.test_labels()
     train = work.train
-    return replace(
-        task.row(
+    rows = []
+    for view, said in work.answers.items():
+        row = task.row(
+            view,
             status="ok",
-            **_scores(work.probabilities, labels, work.learner.classes),
-            fit_seconds=round(work.fit_seconds, 3),
-            predict_seconds=round(work.predict_seconds, 3),
+            **_scores(said.probabilities, labels, work.learner.classes),
+            fit_seconds=round(said.fit_seconds, 3),
+            predict_seconds=round(said.predict_seconds, 3),
             peak_memory_mb=round(peak, 1),
-            epochs=_epochs(work.learner.classifier),
+            epochs=_epochs(work.learner.classifier, view),
             n_train=len(train),
-            n_test=len(work.probabilities),
+            n_test=len(said.probabilities),
             n_channels=train.n_channels,
             n_timepoints=train.n_timepoints,
             n_classes=len(work.learner.classes),
             versions=versions(task.method),
-        ),
-        archive=archive_of(task.dataset, train.n_channels),
-    )
+        )
+        rows.append(replace(row, archive=archive_of(task.dataset, train.n_channels)))
+    return rows
 
 
 class Work(NamedTuple):
@@ -104,8 +110,20 @@ class Work(NamedTuple):
     train: SeriesSet
     test: SeriesSet
     learner: Learner
+    answers: dict[str | None, Answer]
+    """None: the method's own; of ours with two views also that of each view alone, from the same fit."""
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """(n_cases, n_classes) of the test series, the method's own."""
+        return self.answers[None].probabilities
+
+
+class Answer(NamedTuple):
+    """What was said of the test series, and what it took."""
+
     probabilities: NDArray[np.float64]
-    """(n_cases, n_classes) of the test series."""
+    """(n_cases, n_classes)"""
     fit_seconds: float
     predict_seconds: float
 
@@ -130,8 +148,22 @@ def fit_and_predict(task: Task, split: Split, before: Callable[[Learner, SeriesS
     ready = time.perf_counter()
     with guard.closed():
         probabilities = learner.probabilities(test)
-        predicted = time.perf_counter()
-    return Work(train, test, learner, probabilities, fitted - started, predicted - ready)
+        own = Answer(probabilities, fitted - started, time.perf_counter() - ready)
+        views = _views_alone(learner.classifier, test) if task.method.is_ours else {}
+    return Work(train, test, learner, {None: own, **views})
+
+
+def _views_alone(classifier: Any, test: SeriesSet) -> dict[str | None, Answer]:
+    """What bank and network of a classifier with both say, each without the other."""
+    model, measured = classifier.model_, classifier.metrics_["members"]
+    views = {member.view for member in model.members}
+    answers: dict[str | None, Answer] = {}
+    for view in sorted(views) if len(views) > 1 else ():
+        started = time.perf_counter()
+        probabilities = model.of_view(view).probabilities(test)
+        fit_seconds = sum(each["seconds"] for each in measured if each["view"] == view)
+        answers[view] = Answer(probabilities, fit_seconds, time.perf_counter() - started)
+    return answers
 
 
 class Learner:
@@ -220,11 +252,12 @@ def _warm_up(task: Task, train: SeriesSet) -> None:
         learner.probabilities(tiny)
 
 
-def _epochs(classifier: Any) -> int | None:
+def _epochs(classifier: Any, view: str | None = None) -> int | None:
     """Passes over the training cases, where the classifier says how many."""
     metrics = getattr(classifier, "metrics_", None)
     if isinstance(metrics, dict) and "members" in metrics:
-        return sum(int(member.get("epochs", 0)) for member in metrics["members"])
+        members = [member for member in metrics["members"] if view in (None, member.get("view"))]
+        return sum(int(member.get("epochs", 0)) for member in members)
     epochs = getattr(classifier, "num_epochs", None)
     return int(epochs) if isinstance(epochs, int) else None
 
@@ -263,8 +296,8 @@ def host() -> str:
 
 
 def main() -> None:
-    """Answer one task with its row; an error becomes the reason of a failed one."""
-    answer(lambda question: asdict(run_task(Task.from_json(question))))
+    """Answer one task with its rows; an error becomes the reason of a failed one."""
+    answer(lambda question: {"rows": [asdict(row) for row in run_task(Task.from_json(question))]})
 
 
 if __name__ == "__main__":

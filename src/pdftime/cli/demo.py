@@ -25,8 +25,6 @@ EXAMPLES = (
     "pdftime demo --json",
 )
 PROBLEM = "motifs"
-MAX_EPOCHS = 40
-MAX_TIME_S = 35.0
 N_EXPLAINED = 40
 N_REPORTED = 12
 WIDTH, HEIGHT = 64, 5  # of the drawing, in characters
@@ -69,10 +67,8 @@ def run(
             f"{problem.description}"
         )
         _heading("2. Training")
-        say(f"At most {MAX_EPOCHS} passes over the series; some are kept back for validation.")
-    model = PDFTimeClassifier(
-        max_epochs=MAX_EPOCHS, max_time_s=MAX_TIME_S, random_state=seed, n_threads=threads, verbose=1
-    )
+        say("Prototypes in closed form; every series is also predicted by a model that was found without it.")
+    model = PDFTimeClassifier(random_state=seed, n_threads=threads, verbose=1)
     model.fit(train, train.y)
     accuracy = float(model.score(fresh, fresh.y))
     explanations = model.explain(fresh.take(slice(N_EXPLAINED)))
@@ -127,7 +123,7 @@ def run(
             f"pdftime info {files['model']}",
             f"pdftime evaluate {files['model']} {files['fresh']}",
             f"pdftime explain {files['model']} {files['fresh']} --case 7 --check",
-            f"pdftime fit {files['train']} -o {output / 'own.pdftime'} --encoder window",
+            f"pdftime fit {files['train']} -o {output / 'own.pdftime'} --preset network",
         ]
     )
 
@@ -159,10 +155,11 @@ def _heading(text: str) -> None:
 
 def _report_training(model: PDFTimeClassifier) -> None:
     measured = model.metrics_["members"][0]
-    work = count(measured["epochs"], "pass", "passes") if "epochs" in measured else "Closed form"
+    prototypes = count(sum(measured["n_prototypes"]), "prototype")
     say(
-        f"{work} in {model.metrics_['seconds']:.1f} s; "
-        f"validation accuracy {measured['validation_accuracy']:.3f} on {count(measured['n_validation'], 'case')}."
+        f"{prototypes} for {count(len(model.classes_), 'class', 'classes')} in "
+        f"{model.metrics_['seconds']:.1f} s; accuracy {measured['validation_accuracy']:.3f} on the "
+        f"{count(measured['n_validation'], 'series', 'series')}, each left out in its turn."
     )
 
 

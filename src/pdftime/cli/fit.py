@@ -25,7 +25,7 @@ from pdftime.cli.options import (
     setting,
 )
 from pdftime.cli.screen import count, say, size_text, suggest, write_json
-from pdftime.config import PRESETS, preset, value_of
+from pdftime.config import PRESETS, chosen, value_of
 from pdftime.errors import ConfigError, ModelFileError
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "pdftime fit train.csv -o model.pdftime",
     "pdftime fit train.ts -o model.pdftime --validation valid.ts --max-time 60",
-    "pdftime fit train.csv -o model.pdftime --checkpoint run.checkpoint --resume",
+    "pdftime fit train.csv -o model.pdftime --preset network --checkpoint run.checkpoint --resume",
     "pdftime fit log.parquet -o model.pdftime --form long --case-column id",
-    "pdftime fit train.csv -o model.pdftime --n-prototypes 2,3 --set dropout=0.1",
+    "pdftime fit train.csv -o model.pdftime --preset network --n-prototypes 2,3 --set dropout=0.1",
 )
-NETWORK = "Settings of the network (defaults: --preset default)"
-TRAINING = "Settings of the training (defaults: --preset default)"
+NETWORK = "Settings of the network (defaults: --preset network)"
+TRAINING = "Settings of the training (defaults: --preset network)"
 RUN = "The run"
 
 
@@ -122,7 +122,7 @@ def run(
         "lengths": lengths,
     }
     changes = changes_of(set_ or [], flags)
-    preset(preset_name).but(**changes)
+    chosen(preset_name, changes)
     _check_outputs(output, checkpoint, resume, train, validation)
     columns = (label_column, case_column, time_column)
     cases = read(train, *columns, form, part)

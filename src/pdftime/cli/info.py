@@ -91,7 +91,7 @@ def model_facts(path: Path) -> dict[str, Any]:
         ),
         "changed_settings": {
             name: value
-            for part, values in model.settings.to_json().items()
+            for part, values in model.settings.in_use().items()
             for name, value in values.items()
             if value != preset("default").to_json()[part][name]
         },

@@ -182,11 +182,11 @@ def _sentences() -> dict[str, str]:
 SENTENCES = _sentences()
 """What every setting means."""
 DEFAULTS = {
-    each.name: getattr(getattr(config.preset("default"), part.name), each.name)
+    each.name: getattr(getattr(config.preset("network"), part.name), each.name)
     for part in fields(config.Settings)
-    for each in fields(getattr(config.preset("default"), part.name))
+    for each in fields(getattr(config.preset("network"), part.name))
 }
-"""Every setting's value in the preset `default`."""
+"""Every setting's value in the preset `network`."""
 
 
 def default_text(name: str) -> str:

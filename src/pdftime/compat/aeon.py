@@ -18,7 +18,7 @@ class PDFTimeAeonClassifier(Delegate, BaseClassifier):  # type: ignore[misc]
     >>> from aeon.datasets import load_unit_test
     >>> from pdftime.compat.aeon import PDFTimeAeonClassifier
     >>> X, y = load_unit_test(split="train")
-    >>> model = PDFTimeAeonClassifier(max_epochs=2).fit(X, y)
+    >>> model = PDFTimeAeonClassifier().fit(X, y)
     >>> model.predict(X).shape == y.shape
     True
     """

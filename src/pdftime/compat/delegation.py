@@ -33,6 +33,6 @@ def tiny_settings() -> list[dict[str, Any]]:
     """Two choices of keywords whose training takes no time, for the libraries' own checks."""
     tiny = {"branch_width": 2, "n_inception_layers": 1, "kernel_sizes": (3,), "max_tokens": 8}
     return [
-        {"d_model": 4, "max_epochs": 2, "settings": tiny},
-        {"d_model": 4, "max_epochs": 1, "settings": tiny, "encoder": "none", "n_prototypes": 2, "lengths": "pad"},
+        {"preset": "network", "d_model": 4, "max_epochs": 2, "settings": tiny},
+        {"settings": {"n_groups": 1, "n_biases": 1}, "lengths": "pad"},
     ]

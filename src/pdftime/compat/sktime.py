@@ -20,7 +20,7 @@ class PDFTimeSktimeClassifier(Delegate, BaseClassifier):  # type: ignore[misc]
     >>> from sktime.datasets import load_unit_test
     >>> from pdftime.compat.sktime import PDFTimeSktimeClassifier
     >>> X, y = load_unit_test(split="train")
-    >>> model = PDFTimeSktimeClassifier(max_epochs=2).fit(X, y)
+    >>> model = PDFTimeSktimeClassifier().fit(X, y)
     >>> model.predict(X).shape == y.shape
     True
     """

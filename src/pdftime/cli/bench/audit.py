@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "pdftime bench audit archives",
-    "pdftime bench audit archives -m default:n_steps=5 --json",
+    "pdftime bench audit archives -m network:n_steps=5 --json",
 )
 
 

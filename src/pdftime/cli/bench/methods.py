@@ -12,7 +12,7 @@ EXAMPLES = ("pdftime bench methods", "pdftime bench methods --json")
 def run(as_json: Json = False) -> None:
     """List the methods that have a name: presets, ablations of the paper, peers.
 
-    A preset takes settings behind a colon (default:dropout=0.1,n_members=3) and ablations behind a plus
+    A preset takes settings behind a colon (network:dropout=0.1,n_members=3) and ablations behind a plus
     (paper+linear-head). A peer takes arguments as JSON (rocket{"n_kernels": 500}). Any other class with fit and
     predict is named by its module (sklearn.dummy:DummyClassifier{"strategy": "prior"}).
     """

@@ -35,7 +35,7 @@ class Name(str, Enum):
 class Base(str, Enum):
     """Settings to start from."""
 
-    default = "default"
+    network = "network"
     paper = "paper"
 
 
@@ -62,8 +62,8 @@ def run(
             show_default="paper_EXPERIMENT.csv",
         ),
     ] = None,
-    preset: Annotated[Base, typer.Option(metavar="default|paper", help="Settings that the table starts from.")] = (
-        Base.default
+    preset: Annotated[Base, typer.Option(metavar="network|paper", help="Settings that the table starts from.")] = (
+        Base.network
     ),
     datasets: Datasets = None,
     seeds: Annotated[str, typer.Option(metavar="N,N-N", help="Seeds, each a run of its own.")] = "0",

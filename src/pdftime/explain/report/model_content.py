@@ -145,11 +145,11 @@ def facts_of(model: FittedModel) -> list[tuple[str, str]]:
 
 
 def settings_of(model: FittedModel) -> list[tuple[str, str, bool]]:
-    """Every setting: its name, its value, whether it differs from the default."""
+    """Every setting that changed the result: its name, its value, whether it differs from the default."""
     default = preset("default").to_json()
     return [
         (name, _setting_text(value), _setting_text(value) != _setting_text(default[part][name]))
-        for part, values in model.settings.to_json().items()
+        for part, values in model.settings.in_use().items()
         for name, value in values.items()
     ]
 
