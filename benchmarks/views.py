@@ -3,8 +3,8 @@
     python benchmarks/views.py INNER [--names ECG200 Ham ...] [--seed 0] [--out results/views.csv]
 
 INNER holds NAME.npz files at any depth whose two parts both come from training splits. Each row has the share that
-the fit gave to the bank, and accuracy and log loss of the mixture at that share and at 0 (the network alone) to 1 (the
-bank alone). Sets that stand in the file already are skipped.
+the fit gave to the bank, and accuracy and log loss of the mixture at that share and at 0 (the network alone) to 1
+(the bank alone). Sets that stand in the file already are skipped.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pdftime.bench import overview, paper, pictures, published
 from pdftime.bench.comparison import Comparison, compare
-from pdftime.bench.gathered import ended_by_limit, time_limit
+from pdftime.bench.gathered import ended_by_limit, is_view, time_limit
 from pdftime.bench.store import Row, read_rows
 from pdftime.bench.tables import Table, markdown
 
@@ -29,11 +29,15 @@ AGAINST = {
 }
 ARCHIVES = ("ucr", "uea")
 GOALS = {
-    "default": {"ucr": "InceptionTime", "uea": "ROCKET"},
     "fast": {"ucr": "MultiROCKET-Hydra", "uea": "MultiROCKET-Hydra"},
     "strong": {"ucr": "HIVE-COTE 2.0", "uea": "HIVE-COTE 2.0"},
 }
 """Presets, and the method whose published mean each is compared with, on each archive."""
+ABOUT = {
+    "fast": "The default: `-m default` is the same.\n",
+    "strong": "Bank and network together; `strong/bank` and `strong/network` are the two views of the same fits, "
+    "each without\nthe other, as the presets `fast` and `network` give them with the same seed.\n",
+}
 N_NAMED = 20
 """A command names its datasets up to this many."""
 OPENING = """\
@@ -113,11 +117,11 @@ def _preset(file: str, goals: dict[str, str], files: dict[str, list[Row]], drawi
     rows = files.get(file)
     if not rows:
         return [*parts, _not_run(file)]
-    parts += [_commands(run_commands(rows, file)), _about(rows)]
+    parts += [ABOUT[file], _commands(run_commands(rows, file)), _about(rows)]
     for archive, goal in goals.items():
         for comparison in _comparisons(rows, archive):
             parts += _archive(file, comparison, goal, drawings)
-    if file == "default" and ANALYSIS.exists():
+    if file == "fast" and ANALYSIS.exists():
         parts += ["### Where we lose, and why\n", ANALYSIS.read_text(encoding="utf-8")]
     return parts
 
@@ -170,17 +174,17 @@ def _paper_preset(files: dict[str, list[Row]]) -> list[str]:
     if not rows:
         return [*parts, _not_run("paper_preset")]
     datasets = {row.dataset for row in rows}
-    beside = [row for row in files.get("default", []) if row.dataset in datasets]
+    sources = [name for name in GOALS if any(row.dataset in datasets for row in files.get(name, []))]
+    beside = [row for name in sources for row in files[name] if row.dataset in datasets]
     parts += [
-        "The paper's own settings, as far as it gives them, beside the default preset on the same datasets.\n",
+        "The paper's own settings, as far as it gives them, beside our other presets on the same datasets.\n",
         _commands(run_commands(rows, "paper_preset")),
         _about(rows),
     ]
     for archive in ARCHIVES:
         for comparison in _comparisons([*rows, *beside], archive):
-            sources = ["paper_preset", *(["default"] if beside else [])]
             parts += [
-                _commands([table_command(sources, archive, datasets)]),
+                _commands([table_command(["paper_preset", *sources], archive, datasets)]),
                 markdown(overview.summary(comparison)),
                 _folded("Every dataset", overview.by_dataset(comparison)),
             ]
@@ -258,6 +262,7 @@ def table_command(
 
 def run_commands(rows: Sequence[Row], file: str) -> list[str]:
     """The `pdftime bench run` commands that give these rows."""
+    rows = [row for row in rows if not is_view(row)]  # they come with the others
     methods = dict.fromkeys(row.method for row in rows)
     named = "".join(f" -m {_quoted(method)}" for method in methods if list(methods) != ["default"])
     return [f"pdftime bench run FOLDER -r results/{file}.csv{named}{rest}" for rest in _scopes(rows)]
@@ -304,6 +309,7 @@ def _scopes(rows: Sequence[Row], *, always_named: bool = False) -> list[str]:
 
 def _about(rows: Sequence[Row]) -> str:
     """How many rows, on how many datasets and seeds, how long they took, and what a time limit ended."""
+    rows = [row for row in rows if not is_view(row)]
     hours = sum((row.fit_seconds or 0.0) + (row.predict_seconds or 0.0) for row in rows) / 3600
     took = f"{hours:.1f} hours" if hours >= 1.5 else f"{60 * hours:.0f} minutes"
     threads = sorted({row.n_threads for row in rows if row.n_threads})

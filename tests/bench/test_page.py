@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -44,10 +45,14 @@ def made_results(folder: Path) -> Path:
             for seed in range(seeds)
         ]
 
-    large = row("FordA", 0.95, fit_seconds=900.0, settings='{"preset": "default", "max_time": 900}')
-    write_rows(folder / "default.csv", [*rows("default", {**UCR, **UEA}, 2), large])
-    for place, preset in enumerate(("fast", "strong"), 1):
-        write_rows(folder / f"{preset}.csv", rows(preset, {**UCR, **UEA}, 1, 0.01 * place))
+    large = row("FordA", 0.95, "fast", fit_seconds=900.0, settings='{"preset": "fast", "max_time": 900}')
+    write_rows(folder / "fast.csv", [*rows("fast", {**UCR, **UEA}, 2), large])
+    views = [
+        replace(each, settings=f'{{"preset": "strong", "view": "{view}"}}')
+        for view in ("bank", "network")
+        for each in rows(f"strong/{view}", {**UCR, **UEA}, 1, -0.01)
+    ]
+    write_rows(folder / "strong.csv", [*rows("strong", {**UCR, **UEA}, 1, 0.02), *views])
     write_rows(folder / "paper_preset.csv", rows("paper", UCR, 1, -0.02))
     for name in ("embedding", "head", "momentum", "prototypes"):
         methods = paper.method_names(paper.EXPERIMENTS[name], overrides=paper.QUICK)
@@ -69,8 +74,8 @@ def test_page_is_in_step_with_results(maker: ModuleType) -> None:
 def test_a_changed_result_changes_the_page_and_its_pictures(maker: ModuleType, tmp_path: Path) -> None:
     folder = made_results(tmp_path / "results")
     before = maker.build(folder)
-    text = (folder / "default.csv").read_text()
-    (folder / "default.csv").write_text(text.replace(",0.98,", ",0.97,", 1))
+    text = (folder / "fast.csv").read_text()
+    (folder / "fast.csv").write_text(text.replace(",0.98,", ",0.97,", 1))
     after = maker.build(folder)
     assert before.text != after.text
     assert any(before.drawings[name].fingerprint != after.drawings[name].fingerprint for name in before.drawings)
@@ -93,7 +98,7 @@ def test_pictures_are_written_with_the_page_and_old_ones_go(
 
 def test_a_file_that_is_not_there_has_not_been_run(maker: ModuleType, tmp_path: Path) -> None:
     page = maker.build(tmp_path)
-    assert page.text.count("Not run yet") == 9
+    assert page.text.count("Not run yet") == 8
     assert not page.drawings
     made_results(tmp_path / "results")
     assert "Not run yet" not in maker.build(tmp_path / "results").text
@@ -120,21 +125,20 @@ def test_every_table_of_the_page_is_printed_by_a_command_on_it(
 def test_commands_that_make_rows_name_their_seeds_datasets_and_limits(maker: ModuleType, tmp_path: Path) -> None:
     text = maker.build(made_results(tmp_path / "results")).text
     made = re.findall(r"^pdftime (bench .* FOLDER .*)$", text, flags=re.MULTILINE)
-    assert "bench run FOLDER -r results/default.csv --datasets FordA --max-time 900" in made
+    assert "bench run FOLDER -r results/fast.csv -m fast --datasets FordA --max-time 900" in made
     names = ",".join(sorted({**UCR, **UEA}, key=str.lower))
-    assert f"bench run FOLDER -r results/default.csv --seeds 0-1 --datasets {names}" in made
+    assert f"bench run FOLDER -r results/fast.csv -m fast --seeds 0-1 --datasets {names}" in made
     assert any(
         line.startswith("bench paper head FOLDER -r results/ablation_head.csv --quick --seeds 0-1") for line in made
     )
     assert any(line.startswith("bench run FOLDER -r results/peers.csv -m rocket") for line in made)
+    assert f"bench run FOLDER -r results/strong.csv -m strong --datasets {names}" in made  # its views come with it
 
 
 def test_page_says_whether_the_goal_is_reached_and_what_was_cut_short(maker: ModuleType, tmp_path: Path) -> None:
     text = " ".join(maker.build(made_results(tmp_path / "results")).text.split())
     assert "the published 0.8582 of" not in text  # those are other datasets
-    assert re.search(
-        r"Over 5 datasets \*\*pdftime default has a mean accuracy of [\d.]+\*\*, (behind|at least)", text
-    )
+    assert re.search(r"Over 5 datasets \*\*pdftime fast has a mean accuracy of [\d.]+\*\*, (behind|at least)", text)
     assert "Training was ended by its time limit (900 s) on: FordA." in text
     assert "1 with seed 0; 6 with seeds 0-1" in text
 

@@ -63,6 +63,11 @@ def is_ours(row: Row) -> bool:
     return "preset" in _settings(row)
 
 
+def is_view(row: Row) -> bool:
+    """Whether it is of one view of a model alone; the row of the whole model stands beside it."""
+    return "view" in _settings(row)
+
+
 def time_limit(row: Row) -> float | None:
     """The seconds that a fit was allowed, if they were limited."""
     limit = _settings(row).get("max_time")
