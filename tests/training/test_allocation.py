@@ -50,7 +50,7 @@ def allocated(
 ) -> tuple[Codes, list[Grouping]]:
     weight = torch.ones(len(codes)) if weight is None else weight
     ridge = DualRidge(features, weight)
-    ridge.strength = 0.01 * ridge.mean_value
+    ridge.shrink_(torch.tensor([0.01]).double())
     return allocate(ridge, features, codes, weight, max_prototypes, 0)
 
 

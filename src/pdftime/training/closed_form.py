@@ -24,9 +24,10 @@ from pdftime.training.allocation import (
     target_matrix,
 )
 from pdftime.training.loop import Examples
-from pdftime.training.ridge import DualRidge, PrimalRidge, Solution
+from pdftime.training.ridge import DualRidge, PrimalRidge
 
 EXACT_CASES = 4000  # up to here everything is found from products of cases; beyond, from sums over features
+SAMPLE_CASES = 2000  # of many cases, those that groups, strength and temperature are found from
 N_BIAS_CASES = 64
 STREAM_CASES = 512
 
@@ -70,7 +71,8 @@ def fit_bank(examples: Examples, n_classes: int, config: BankConfig, seed: int) 
     targets = target_matrix(codes[rows], groups, counts)
     if large:
         del ridge
-        solution, left_out = _streamed(examples, bank, scaling, groupings, counts, features, targets, sample.weight)
+        sums = _streamed(examples, bank, scaling, groupings, counts, features)
+        solution, left_out = sums.choose_(features, targets, sample.weight, start=strength)
     else:
         solution, left_out = ridge.solve(targets), ridge.left_out(targets)
     owner = prototypes_for(counts)[1]
@@ -89,12 +91,13 @@ def fit_bank(examples: Examples, n_classes: int, config: BankConfig, seed: int) 
 
 
 def _sample(codes: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-    """Sorted places of about EXACT_CASES cases, of every class its share; a class of one or two is kept whole."""
+    """Sorted places of about SAMPLE_CASES cases, of every class its share; a class of one or two is kept whole."""
     rare = np.bincount(codes)[codes] < 3  # `stratified_split` divides nothing where a class has so few
     if rare.all():
         return np.arange(len(codes))
     common = np.flatnonzero(~rare)
-    kept, _ = stratified_split(codes[common], 1.0 - EXACT_CASES / len(codes), seed=seed_for(seed, "sample"))
+    size = min(SAMPLE_CASES, EXACT_CASES)
+    kept, _ = stratified_split(codes[common], 1.0 - size / len(codes), seed=seed_for(seed, "sample"))
     return np.sort(np.concatenate([np.flatnonzero(rare), common[kept]]))
 
 
@@ -105,19 +108,17 @@ def _streamed(
     groupings: list[Grouping],
     counts: NDArray[np.int64],
     features: Tensor,
-    targets: Tensor,
-    weight: Tensor,
-) -> tuple[Solution, Tensor]:
-    """The regression of all cases, with features made batch by batch; cases of the sample are left out in turn."""
+) -> PrimalRidge:
+    """The regression of all cases, with features made batch by batch; those of the sample tell where they lie."""
     total = float(examples.weight.double().sum())
-    ridge = PrimalRidge(features.shape[1], targets.shape[1], total, features.mean(dim=0))
+    ridge = PrimalRidge(features.shape[1], int(counts.sum()), total, features.mean(dim=0))
     for start in range(0, len(examples.y), STREAM_CASES):
         batch = examples.take(slice(start, start + STREAM_CASES))
         made = scaled(bank(batch.x, batch.mask), scaling)
         codes = batch.y.numpy()
         groups = groups_of(made[:, : bank.n_counts], codes, groupings)
         ridge.add_(made, target_matrix(codes, groups, counts), batch.weight)
-    return ridge.choose_(features, targets, weight)
+    return ridge
 
 
 def _head(counts: NDArray[np.int64], mass: Tensor, temperature: float) -> FixedPrototypes:

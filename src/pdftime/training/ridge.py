@@ -34,40 +34,55 @@ class DualRidge:
         there = values > 1e-9 * values[-1].clamp_min(1e-300)
         self.values, self.vectors = values[there], vectors[:, there]
         self.mean_value = max(float(self.values.sum()) / len(weight), SMALLEST)
-        # what the vectors do not reach is reached by nothing but the intercept and the strength
-        self.unreached = (1.0 - self.vectors.square().sum(dim=1) - self.weight).clamp_min(0.0)
-        self.strength = self.mean_value
+        self.shrink_(torch.ones(1, dtype=torch.float64))
+
+    @property
+    def strength(self) -> float:
+        """What is added to the eigenvalues."""
+        return float(self.strengths[0])
+
+    def shrink_(self, shares: Tensor) -> None:
+        """Set the strengths to (s,) shares of the mean eigenvalue; with several, only `choose_` makes sense."""
+        self.strengths = shares * self.mean_value
+        self.own = self._own()
 
     def choose_(self, targets: Tensor) -> float:
         """Set the strength to that with the smallest squared leave-one-out error; returns its share."""
-        errors = []
-        for share in STRENGTHS:
-            self.strength = float(share) * self.mean_value
-            error = (targets - self.left_out(targets)).square().mean(dim=1)
-            errors.append(float((self.weight * error).sum()))
-        best = float(STRENGTHS[int(torch.tensor(errors).argmin())])
-        self.strength = best * self.mean_value
-        return best
+        self.shrink_(STRENGTHS)
+        errors = (self._dual(targets) / self.own[:, :, None] / self.root[:, None, None]).square().mean(dim=2)
+        best = int((self.weight @ errors).argmin())
+        self.strengths, self.own = self.strengths[best : best + 1], self.own[:, best : best + 1]
+        return float(STRENGTHS[best])
 
     def left_out(self, targets: Tensor) -> Tensor:
         """(n, d) predictions of targets, each by a regression without its own case, in double precision."""
-        inverse = 1.0 / (self.values + self.strength)
-        own = (self.vectors.square() * inverse).sum(dim=1) + self.unreached / self.strength
-        error = self._dual(targets) / own.clamp_min(1e-300)[:, None] / self.root[:, None]
-        predicted: Tensor = targets - error
+        predicted: Tensor = targets - self._dual(targets)[:, 0] / self.own / self.root[:, None]
         return predicted
 
     def solve(self, targets: Tensor) -> Solution:
-        projection = self.rows.T @ self._dual(targets).to(self.rows.dtype)
+        projection = self.rows.T @ self._dual(targets)[:, 0].to(self.rows.dtype)
         mean = self.weight[None] @ targets
         return Solution(projection, mean[0].to(self.rows.dtype) - self.centre @ projection)
 
     def _dual(self, targets: Tensor) -> Tensor:
+        """(n, s, d) for each strength, found together: the vectors are large, and reading them is what costs."""
         centred = (targets - self.weight[None] @ targets) * self.root[:, None]
         along = self.vectors.T @ centred
-        rest = (centred - self.vectors @ along) / self.strength
-        dual: Tensor = self.vectors @ (along / (self.values + self.strength)[:, None]) + rest
+        shrunk = along[:, None, :] / (self.values[:, None] + self.strengths)[:, :, None]
+        both = self.vectors @ torch.cat([along, shrunk.flatten(1)], dim=1)
+        d = targets.shape[1]
+        rest = (centred - both[:, :d])[:, None, :] / self.strengths[:, None]
+        dual: Tensor = both[:, d:].unflatten(1, (-1, d)) + rest
         return dual
+
+    def _own(self) -> Tensor:
+        """(n, s) what of each case's own weight is in its prediction, for each strength."""
+        squares = self.vectors.square()
+        # what the vectors do not reach is reached by nothing but the intercept and the strength
+        unreached = (1.0 - squares.sum(dim=1) - self.weight).clamp_min(0.0)
+        inverse = 1.0 / (self.values[:, None] + self.strengths)
+        own: Tensor = (squares @ inverse + unreached[:, None] / self.strengths).clamp_min(1e-300)
+        return own
 
 
 class PrimalRidge:
@@ -92,27 +107,38 @@ class PrimalRidge:
         self.target_sums += share @ targets
         self.n_cases += len(rows)
 
-    def choose_(self, features: Tensor, targets: Tensor, weight: Tensor) -> tuple[Solution, Tensor]:
-        """The solution whose strength suits some of the cases best when each is left out, and those predictions."""
+    def choose_(self, features: Tensor, targets: Tensor, weight: Tensor, start: float) -> tuple[Solution, Tensor]:
+        """The solution whose strength suits some of the cases best when each is left out, and those predictions.
+
+        Strengths are tried from the share `start` on, downwards and upwards as long as the error falls.
+        """
         squares = (self.squares - self.sums[:, None] * self.sums) * self.n_cases
         cross = (self.cross - self.sums[:, None] * self.target_sums) * self.n_cases
         mean_value = max(float(squares.diagonal().sum()) / self.n_cases, SMALLEST)
         rows = (features - self.centre).double() - self.sums
         share = weight.double() / self.weight_sum
-        best: tuple[float, Solution, Tensor] | None = None
-        for strength in STRENGTHS[::2]:
+
+        def tried(strength: float) -> tuple[float, Solution, Tensor]:
             system = squares.clone()
-            system.diagonal().add_(float(strength) * mean_value)
+            system.diagonal().add_(strength * mean_value)
             factor = torch.linalg.cholesky(system)
             projection = torch.cholesky_solve(cross, factor)
             along = torch.linalg.solve_triangular(factor, rows.T, upper=False)
             own = share * self.n_cases * along.square().sum(dim=0) + share
             error = (targets - rows @ projection - self.target_sums) / (1.0 - own).clamp_min(1e-9)[:, None]
+            offset = self.target_sums - (self.centre.double() + self.sums) @ projection
             size = float((share * error.square().mean(dim=1)).sum())
-            if best is None or size < best[0]:
-                offset = self.target_sums - (self.centre.double() + self.sums) @ projection
-                best = size, Solution(projection.float(), offset.float()), targets - error
-        assert best is not None
+            return size, Solution(projection.float(), offset.float()), targets - error
+
+        first = int((STRENGTHS - start).abs().argmin())
+        best, moved = tried(float(STRENGTHS[first])), False
+        for step in (-1, 1):
+            place = first + step
+            while 0 <= place < len(STRENGTHS) and not (step > 0 and moved):  # the error has one valley
+                found = tried(float(STRENGTHS[place]))
+                if found[0] >= best[0]:
+                    break
+                best, moved, place = found, step < 0, place + step
         return best[1:]
 
 
