@@ -255,8 +255,6 @@ def test_every_format_is_converted_learned_and_predicted(here: Path, suffix: str
         ("fit train.csv -o new.pdftime --checkpoint absent/run", "absent/run cannot be written"),
         ("fit train.csv -o new.pdftime --checkpoint new.pdftime", "also an input"),
         ("fit train.csv -o new.pdftime --checkpoint train.csv", "also an input"),
-        ("fit train.csv -o new.pdftime --checkpoint new.ckpt", "checkpoint: no effect with preset 'default'"),
-        ("fit train.csv -o new.pdftime --max-epochs 3", "max_epochs: no effect with preset 'default'"),
         ("fit train.csv -o new.pdftime --checkpoint model.pdftime", "Add --resume to go on from it"),
         (
             "fit train.csv -o new.pdftime --preset network --checkpoint model.pdftime --resume -q",
@@ -299,6 +297,8 @@ def test_what_cannot_work_is_one_line_and_leaves_nothing(here: Path, arguments: 
         ("--class-weight heavy", "class_weight is 'heavy'"),
         ("--max-time 0", "max_time_s is 0.0"),
         ("--resume", "--resume needs --checkpoint"),
+        ("--checkpoint new.ckpt", "checkpoint: no effect with preset 'default'"),
+        ("--max-epochs 3", "max_epochs: no effect with preset 'default'"),
     ],
 )
 def test_wrong_settings_are_wrong_usage(here: Path, arguments: str, words: str) -> None:

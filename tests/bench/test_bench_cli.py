@@ -66,7 +66,7 @@ class Instant:
             predict_seconds=0.1,
             peak_memory_mb=100.0,
         )
-        return Outcome(row.__dict__)
+        return Outcome({"rows": [row.__dict__]})
 
 
 @pytest.fixture

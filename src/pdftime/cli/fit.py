@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "pdftime fit train.csv -o model.pdftime",
     "pdftime fit train.ts -o model.pdftime --validation valid.ts --max-time 60",
-    "pdftime fit train.csv -o model.pdftime --preset network --checkpoint run.checkpoint --resume",
+    "pdftime fit train.csv -o m.pdftime --preset network --checkpoint run --resume",
     "pdftime fit log.parquet -o model.pdftime --form long --case-column id",
-    "pdftime fit train.csv -o model.pdftime --preset network --n-prototypes 2,3 --set dropout=0.1",
+    "pdftime fit train.csv -o m.pdftime --preset network --set dropout=0.1",
 )
 NETWORK = "Settings of the network (defaults: --preset network)"
 TRAINING = "Settings of the training (defaults: --preset network)"
