@@ -20,6 +20,7 @@ from pdftime.fitted import FittedModel, Member
 from pdftime.fitting import (
     PRIOR_CASES,
     PRIOR_SHARE,
+    UNJUDGED_SHARE,
     FitOptions,
     LabelledCases,
     MemberFit,
@@ -139,7 +140,7 @@ def test_given_validation_cases_weigh_the_views() -> None:
 
 def test_a_network_without_validation_cases_shares_alike() -> None:
     model = fit(views="both")
-    assert [member.weight for member in model.members] == [PRIOR_SHARE, 1.0 - PRIOR_SHARE]
+    assert [member.weight for member in model.members] == [UNJUDGED_SHARE, 1.0 - UNJUDGED_SHARE]
 
 
 @pytest.mark.parametrize("views", ["network", "bank"])

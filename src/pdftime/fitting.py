@@ -33,6 +33,7 @@ from pdftime.training.progress import ProgressBar
 Codes = NDArray[np.int64]
 
 PRIOR_SHARE, PRIOR_CASES = 0.5, 10.0  # of the bank beside a network, and how many cases it takes to outweigh it
+UNJUDGED_SHARE = 0.75  # of the bank beside a network that kept no cases and is too sure of itself (docs/recipe.md)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +195,8 @@ def _weights(fits: list[MemberFit], examples: Examples, given: Examples | None) 
             one, other = bank.probabilities[places], network.probabilities[others]
         here = torch.arange(len(y))
         own.append((one[here, y], other[here, y]))
-    share = view_share(*(torch.cat(each) for each in zip(*own, strict=True)))
+    of_banks, of_networks = (torch.cat(each) for each in zip(*own, strict=True))
+    share = view_share(of_banks, of_networks) if len(of_banks) else UNJUDGED_SHARE
     return [share if fit.member.view == "bank" else 1.0 - share for fit in fits]
 
 

@@ -29,7 +29,7 @@ from pdftime.training.ridge import DualRidge, PrimalRidge
 EXACT_CASES = 4000  # up to here everything is found from products of cases; beyond, from sums over features
 SAMPLE_CASES = 2000  # of many cases, those that groups, strength and temperature are found from
 N_BIAS_CASES = 64
-STREAM_CASES = 512
+STREAM_CASES = 2048
 
 
 class BankFit(NamedTuple):
