@@ -1,4 +1,4 @@
-"""How many prototypes each class gets: as many as make the left-out cases of all classes more likely."""
+"""How many prototypes each class gets: as many as it has groups that left-out cases bear out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from pdftime.training.ridge import DualRidge, products
 
 N_COMPONENTS = 10  # directions of a class in which its cases are grouped
 LEAST = 5  # cases behind a prototype
-MARGIN = 0.5  # standard errors by which more prototypes must be better
+MARGIN = 0.5  # standard errors by which more prototypes must be better, or may be worse where groups stand apart
+APART = 0.2  # silhouette of groups that stand apart; of a class without groups it is about 0.1
 ROUNDS = 3
 TEMPERATURES = torch.logspace(-2.0, 0.5, 31, dtype=torch.float64)
 
@@ -34,6 +35,8 @@ class Grouping(NamedTuple):
     centres: Tensor
     origin: Tensor
     """(n_features,) the class's mean of normed features."""
+    silhouette: float
+    """How far the groups stand apart: near 0 where k-means has cut through one cloud, 1 at most."""
 
 
 class Fit(NamedTuple):
@@ -97,7 +100,8 @@ def allocate(
     """(n_cases,) the group of each case within its class, and the groupings that were taken.
 
     A class is divided into groups of similar cases where targets for each group make left-out cases clearly more
-    likely; one class after the other, each with its best number, until nothing changes.
+    likely, or not clearly less if the groups stand apart; one class after the other, until nothing changes. Of
+    divisions that left-out cases do not tell from the likeliest, that is taken whose groups stand farthest apart.
     """
     n_classes = int(codes.max()) + 1
     options = [_groupings(counts_features, codes, code, max_prototypes, seed) for code in range(n_classes)]
@@ -118,19 +122,28 @@ def allocate(
         for code, choices in enumerate(options):
             trials = []
             for grouping in choices:
-                if taken.get(code) is not grouping:
-                    trial = groups.copy()
-                    trial[grouping.rows] = grouping.group
-                    losses = losses_of(trial)
-                    gain = (current - losses) * share
-                    if gain.mean() > MARGIN * gain.std() / len(gain) ** 0.5:
-                        trials.append((float(gain.mean()), trial, losses, grouping))
+                trial = groups.copy()
+                trial[grouping.rows] = grouping.group
+                losses = current if taken.get(code) is grouping else losses_of(trial)
+                here = taken[code].silhouette if code in taken else 0.0
+                apart = grouping.silhouette > max(APART, here)
+                if taken.get(code) is grouping or _gain((current - losses) * share) > (-MARGIN if apart else MARGIN):
+                    trials.append((trial, losses, grouping))
             if trials:
-                _, groups, current, taken[code] = max(trials, key=lambda trial: trial[0])
-                changed = True
+                likeliest = min(trials, key=lambda trial: float((trial[1] * share).mean()))
+                alike = [trial for trial in trials if _gain((likeliest[1] - trial[1]) * share) > -MARGIN]
+                groups, current, best = max(alike, key=lambda trial: trial[2].silhouette)
+                changed |= taken.get(code) is not best
+                taken[code] = best
         if not changed:
             break
     return groups, list(taken.values())
+
+
+def _gain(differences: Tensor) -> float:
+    """The mean in standard errors; 0 where nothing differs."""
+    error = float(differences.std()) / len(differences) ** 0.5
+    return float(differences.mean()) / error if error > 0.0 else 0.0
 
 
 def _groupings(
@@ -139,6 +152,7 @@ def _groupings(
     """The class in two groups, three, and so on, by k-means in the directions in which its cases differ most."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
+    from sklearn.metrics import silhouette_score
 
     rows = np.flatnonzero(codes == code)
     most = min(max_prototypes, len(rows) // LEAST)
@@ -159,7 +173,8 @@ def _groupings(
             means = KMeans(k, n_init=10, random_state=seed % 2**32).fit(points)
         if np.bincount(means.labels_, minlength=k).min() >= LEAST:
             centres = torch.from_numpy(means.cluster_centers_).float()
-            found.append(Grouping(code, rows, means.labels_.astype(np.int64), directions, centres, origin))
+            apart = float(silhouette_score(points, means.labels_))
+            found.append(Grouping(code, rows, means.labels_.astype(np.int64), directions, centres, origin, apart))
     return found
 
 

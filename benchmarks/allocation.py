@@ -1,0 +1,67 @@
+"""Prototypes as many as the allocation gives, against one per class: preset `fast` on sets made by `inner_splits.py`.
+
+    python benchmarks/allocation.py INNER [--out results/allocation.csv]
+
+INNER holds NAME.npz files at any depth whose two parts both come from training splits.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import rows
+
+from pdftime import PDFTimeClassifier, read_series
+from pdftime.data.labels import codes_of
+
+MAX_JUDGE, LONGEST = 400, 520
+
+
+def measure(path: Path) -> dict[str, object] | None:
+    train, judge = read_series(path, part="train"), read_series(path, part="test")
+    if train.n_timepoints > LONGEST:
+        return None
+    judge = judge.take(slice(MAX_JUDGE))
+    row: dict[str, object] = {"group": path.parent.parent.name, "dataset": path.stem, "n_train": len(train)}
+    for name, settings in (("allocated", {}), ("single", {"max_prototypes": 1})):
+        model = PDFTimeClassifier(preset="fast", settings=settings, n_threads=1).fit(train, train.y)
+        measured = model.metrics_["members"][0]
+        probabilities = model.predict_proba(judge)
+        assert judge.y is not None
+        codes = codes_of(judge.y, model.classes_, "the labels to judge by")
+        own = probabilities[np.arange(len(codes)), codes]
+        row |= {
+            f"{name}_prototypes": sum(measured["n_prototypes"]),
+            f"{name}_accuracy": round(float(np.mean(probabilities.argmax(axis=1) == codes)), 5),
+            f"{name}_log_loss": round(float(-np.log(own.clip(1e-12)).mean()), 5),
+            f"{name}_left_out_log_loss": round(measured["validation_log_loss"], 5),
+        }
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("inner", type=Path)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    measured = []
+    for path in sorted(options.inner.rglob("*.npz"), key=lambda path: path.stat().st_size):
+        row = measure(path)
+        if row is not None:
+            measured.append(row)
+            rows.show(row)
+    for what in ("accuracy", "log_loss"):
+        pairs = np.array([[float(str(row[f"{kind}_{what}"])) for kind in ("allocated", "single")] for row in measured])
+        difference = pairs[:, 0] - pairs[:, 1]
+        print(
+            f"{what}: {pairs[:, 0].mean():.4f} allocated, {pairs[:, 1].mean():.4f} one per class, difference "
+            f"{difference.mean():+.4f} +- {difference.std(ddof=1) / len(difference) ** 0.5:.4f}; "
+            f"higher on {(difference > 0).sum()}, lower on {(difference < 0).sum()} of {len(difference)}"
+        )
+    rows.write(options.out, measured)
+
+
+if __name__ == "__main__":
+    main()
