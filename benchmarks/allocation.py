@@ -53,7 +53,9 @@ def main() -> None:
             measured.append(row)
             rows.show(row)
     for what in ("accuracy", "log_loss"):
-        pairs = np.array([[float(str(row[f"{kind}_{what}"])) for kind in ("allocated", "single")] for row in measured])
+        pairs = np.array(
+            [[float(str(row[f"{kind}_{what}"])) for kind in ("allocated", "single")] for row in measured]
+        )
         difference = pairs[:, 0] - pairs[:, 1]
         print(
             f"{what}: {pairs[:, 0].mean():.4f} allocated, {pairs[:, 1].mean():.4f} one per class, difference "
