@@ -28,7 +28,7 @@ class PDFTimeAeonClassifier(Delegate, BaseClassifier):  # type: ignore[misc]
         "capability:multivariate": True,
         "capability:unequal_length": True,
         "capability:missing_values": True,
-        "algorithm_type": "deeplearning",
+        "algorithm_type": "convolution",
         "python_dependencies": "torch",
     }
 
