@@ -21,6 +21,7 @@ from pdftime.bench.statistics import ALPHA, DECIMALS, Scores, cliques, standings
 from pdftime.errors import ConfigError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from pdftime.bench.comparison import Comparison
@@ -205,15 +206,6 @@ def accuracy_against_time(
     for method, x, y in zip(timed, seconds, means, strict=True):
         own = method in ours
         axes.scatter([x], [y], s=36, marker="o" if own else "^", color=BLUE if own else ORANGE)
-        axes.annotate(
-            method,
-            (x, y),
-            xytext=(0, 7),
-            textcoords="offset points",
-            ha="center",
-            color=BLUE if own else "black",
-            fontweight="bold" if own else "normal",
-        )
     axes.set_xlim(min(seconds) / 3, max(seconds) * 3)
     spread = max(float(means.max() - means.min()), 0.02)
     axes.set_ylim(float(means.min()) - 0.3 * spread, float(means.max()) + 0.45 * spread)
@@ -221,7 +213,45 @@ def accuracy_against_time(
     axes.set_axisbelow(True)
     axes.set_xlabel("seconds of a fit, mean (logarithmic)")
     axes.set_ylabel(f"mean accuracy, {len(ran.datasets)} datasets")
+    _label(axes, dict(zip(timed, zip(seconds, means.tolist(), strict=True), strict=True)), ours)
     return figure
+
+
+def _label(axes: Axes, points: Mapping[str, tuple[float, float]], ours: Sequence[str]) -> None:
+    """The name of each point above it, or where it covers no other name and no point."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.transforms import Bbox
+
+    renderer = FigureCanvasAgg(axes.figure).get_renderer()  # type: ignore[arg-type,no-untyped-call]
+    markers = {name: axes.transData.transform(place) for name, place in points.items()}
+    taken: list[Bbox] = []
+    for name, place in points.items():
+        own = name in ours
+        others = [Bbox([at - 5, at + 5]) for other, at in markers.items() if other != name]
+        for offset, ha, va in PLACES:
+            text = axes.annotate(
+                name,
+                place,
+                xytext=offset,
+                textcoords="offset points",
+                ha=ha,
+                va=va,
+                color=BLUE if own else "black",
+                fontweight="bold" if own else "normal",
+            )
+            box = text.get_window_extent(renderer)
+            if not any(box.overlaps(each) for each in (*taken, *others)) or (offset, ha, va) == PLACES[-1]:
+                taken.append(box)
+                break
+            text.remove()
+
+
+PLACES = (
+    ((0, 7), "center", "bottom"),
+    ((8, 0), "left", "center"),
+    ((0, -7), "center", "top"),
+    ((-8, 0), "right", "center"),
+)
 
 
 def short_names(methods: Sequence[str]) -> dict[str, str]:
