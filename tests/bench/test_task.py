@@ -256,7 +256,7 @@ def test_two_views_leave_a_row_each_which_is_that_of_the_view_by_itself(archive:
     both, *views = run_task(Task(dataset, 0, method_of(f"strong:{network},{bank}"), seed=3))
     assert [row.method.partition("/")[2] for row in views] == ["bank", "network"]
     assert len({row.identity for row in (both, *views)}) == 3
-    assert both.fit_seconds == pytest.approx(sum(row.fit_seconds for row in views), rel=0.5, abs=0.5)
+    assert sum(row.fit_seconds for row in views) <= both.fit_seconds
     for row, alone in zip(views, (f"fast:{bank}", f"network:{network}"), strict=True):
         (expected,) = run_task(Task(dataset, 0, method_of(alone), seed=3))
         for score in ("accuracy", "balanced_accuracy", "log_loss", "calibration_error", "epochs"):
