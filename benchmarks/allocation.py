@@ -15,6 +15,7 @@ import rows
 
 from pdftime import PDFTimeClassifier, read_series
 from pdftime.data.labels import codes_of
+from pdftime.scores import score
 
 MAX_JUDGE, LONGEST = 400, 520
 
@@ -28,14 +29,13 @@ def measure(path: Path) -> dict[str, object] | None:
     for name, settings in (("allocated", {}), ("single", {"max_prototypes": 1})):
         model = PDFTimeClassifier(preset="fast", settings=settings, n_threads=1).fit(train, train.y)
         measured = model.metrics_["members"][0]
-        probabilities = model.predict_proba(judge)
         assert judge.y is not None
         codes = codes_of(judge.y, model.classes_, "the labels to judge by")
-        own = probabilities[np.arange(len(codes)), codes]
+        worth = score(model.predict_proba(judge), codes)
         row |= {
             f"{name}_prototypes": sum(measured["n_prototypes"]),
-            f"{name}_accuracy": round(float(np.mean(probabilities.argmax(axis=1) == codes)), 5),
-            f"{name}_log_loss": round(float(-np.log(own.clip(1e-12)).mean()), 5),
+            f"{name}_accuracy": round(worth.accuracy, 5),
+            f"{name}_log_loss": round(worth.log_loss, 5),
             f"{name}_left_out_log_loss": round(measured["validation_log_loss"], 5),
         }
     return row

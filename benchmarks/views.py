@@ -14,30 +14,25 @@ import csv
 import time
 from pathlib import Path
 
-import numpy as np
 import rows
-import torch
-from numpy.typing import NDArray
 
 from pdftime import PDFTimeClassifier, read_series
 from pdftime.data.labels import codes_of
+from pdftime.scores import score
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-def measure(path: Path, seed: int, keep: Path | None) -> dict[str, object]:
+def measure(path: Path, seed: int) -> dict[str, object]:
     """Fit both views on the training part; judge mixtures of them by the other part."""
     train, judge = read_series(path, part="train"), read_series(path, part="test")
     started = time.perf_counter()
     model = PDFTimeClassifier(preset="strong", random_state=seed, n_threads=1).fit(train, train.y)
     seconds = time.perf_counter() - started
     fitted = model.model_
-    batches = [fitted.member_probabilities(x, mask) for _, x, mask in fitted.batches(judge)]
-    bank, network = (torch.cat(each).detach().numpy() for each in zip(*batches, strict=True))
+    bank, network = (fitted.of_view(view).probabilities(judge) for view in ("bank", "network"))
     assert judge.y is not None
     codes = codes_of(judge.y, model.classes_, "the labels to judge by")
-    if keep is not None:
-        np.savez(keep / path.name, bank=bank, network=network, codes=codes)
     share = fitted.weights[0]
     row: dict[str, object] = {
         "dataset": path.stem,
@@ -50,14 +45,9 @@ def measure(path: Path, seed: int, keep: Path | None) -> dict[str, object]:
         "share": round(share, 3),
     }
     for name, each in (("chosen", share), *((f"{each:g}", each) for each in SHARES)):
-        accuracy, log_loss = _worth(each * bank + (1.0 - each) * network, codes)
-        row |= {f"accuracy_{name}": round(accuracy, 5), f"log_loss_{name}": round(log_loss, 5)}
+        worth = score(each * bank + (1.0 - each) * network, codes)
+        row |= {f"accuracy_{name}": round(worth.accuracy, 5), f"log_loss_{name}": round(worth.log_loss, 5)}
     return row
-
-
-def _worth(probabilities: NDArray[np.float64], codes: NDArray[np.int64]) -> tuple[float, float]:
-    own = probabilities[np.arange(len(codes)), codes]
-    return float(np.mean(probabilities.argmax(axis=1) == codes)), float(-np.log(own.clip(1e-12)).mean())
 
 
 def main() -> None:
@@ -66,7 +56,6 @@ def main() -> None:
     parser.add_argument("--names", nargs="*")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--keep", type=Path, help="a folder for the probabilities of both views")
     options = parser.parse_args()
     paths = sorted(options.inner.rglob("*.npz"), key=lambda path: path.stat().st_size)
     measured: list[dict[str, object]] = []
@@ -76,7 +65,7 @@ def main() -> None:
     done = {(row["dataset"], int(str(row["seed"]))) for row in measured}
     for path in paths:
         if (not options.names or path.stem in options.names) and (path.stem, options.seed) not in done:
-            measured.append(measure(path, options.seed, options.keep))
+            measured.append(measure(path, options.seed))
             rows.show(measured[-1])
             rows.write(options.out, measured)
 

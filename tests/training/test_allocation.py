@@ -51,7 +51,7 @@ def allocated(
 ) -> tuple[Codes, list[Grouping]]:
     weight = torch.ones(len(codes)) if weight is None else weight
     ridge = DualRidge(features, weight)
-    ridge.shrink_(torch.tensor([0.01]).double())
+    ridge.shrink_(0.01)
     return allocate(ridge, features, codes, weight, max_prototypes, 0)
 
 

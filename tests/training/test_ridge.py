@@ -49,7 +49,7 @@ def refitted(features: Tensor, targets: Tensor, weight: Tensor, strength: float)
 
 def dual(features: Tensor, weight: Tensor, share: float) -> DualRidge:
     made = DualRidge(features, weight)
-    made.shrink_(torch.tensor([share], dtype=torch.float64))
+    made.shrink_(share)
     return made
 
 

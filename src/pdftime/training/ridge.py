@@ -34,54 +34,53 @@ class DualRidge:
         there = values > 1e-9 * values[-1].clamp_min(1e-300)
         self.values, self.vectors = values[there], vectors[:, there]
         self.mean_value = max(float(self.values.sum()) / len(weight), SMALLEST)
-        self.shrink_(torch.ones(1, dtype=torch.float64))
+        self.shrink_(1.0)
 
-    @property
-    def strength(self) -> float:
-        """What is added to the eigenvalues."""
-        return float(self.strengths[0])
-
-    def shrink_(self, shares: Tensor) -> None:
-        """Set the strengths to (s,) shares of the mean eigenvalue; with several, only `choose_` makes sense."""
-        self.strengths = shares * self.mean_value
-        self.own = self._own()
+    def shrink_(self, share: float) -> None:
+        """Set the strength, what is added to the eigenvalues, to a share of their mean."""
+        self.strength = share * self.mean_value
+        self.own = self._own(torch.tensor([self.strength], dtype=torch.float64))
 
     def choose_(self, targets: Tensor) -> float:
         """Set the strength to that with the smallest squared leave-one-out error; returns its share."""
-        self.shrink_(STRENGTHS)
-        errors = (self._dual(targets) / self.own[:, :, None] / self.root[:, None, None]).square().mean(dim=2)
-        best = int((self.weight @ errors).argmin())
-        self.strengths, self.own = self.strengths[best : best + 1], self.own[:, best : best + 1]
-        return float(STRENGTHS[best])
+        strengths = STRENGTHS * self.mean_value
+        errors = self._dual(targets, strengths) / self._own(strengths)[:, :, None] / self.root[:, None, None]
+        best = float(STRENGTHS[(self.weight @ errors.square().mean(dim=2)).argmin()])
+        self.shrink_(best)
+        return best
 
     def left_out(self, targets: Tensor) -> Tensor:
         """(n, d) predictions of targets, each by a regression without its own case, in double precision."""
-        predicted: Tensor = targets - self._dual(targets)[:, 0] / self.own / self.root[:, None]
+        predicted: Tensor = targets - self._chosen_dual(targets) / self.own / self.root[:, None]
         return predicted
 
     def solve(self, targets: Tensor) -> Solution:
-        projection = self.rows.T @ self._dual(targets)[:, 0].to(self.rows.dtype)
+        projection = self.rows.T @ self._chosen_dual(targets).to(self.rows.dtype)
         mean = self.weight[None] @ targets
         return Solution(projection, mean[0].to(self.rows.dtype) - self.centre @ projection)
 
-    def _dual(self, targets: Tensor) -> Tensor:
-        """(n, s, d) for each strength, found together: the vectors are large, and reading them is what costs."""
+    def _chosen_dual(self, targets: Tensor) -> Tensor:
+        """(n, d) for the strength that is set."""
+        return self._dual(targets, torch.tensor([self.strength], dtype=torch.float64))[:, 0]
+
+    def _dual(self, targets: Tensor, strengths: Tensor) -> Tensor:
+        """(n, s, d) for each of (s,) strengths, found together: reading the large vectors is what costs."""
         centred = (targets - self.weight[None] @ targets) * self.root[:, None]
         along = self.vectors.T @ centred
-        shrunk = along[:, None, :] / (self.values[:, None] + self.strengths)[:, :, None]
+        shrunk = along[:, None, :] / (self.values[:, None] + strengths)[:, :, None]
         both = self.vectors @ torch.cat([along, shrunk.flatten(1)], dim=1)
         d = targets.shape[1]
-        rest = (centred - both[:, :d])[:, None, :] / self.strengths[:, None]
+        rest = (centred - both[:, :d])[:, None, :] / strengths[:, None]
         dual: Tensor = both[:, d:].unflatten(1, (-1, d)) + rest
         return dual
 
-    def _own(self) -> Tensor:
-        """(n, s) what of each case's own weight is in its prediction, for each strength."""
+    def _own(self, strengths: Tensor) -> Tensor:
+        """(n, s) what of each case's own weight is in its prediction, for each of (s,) strengths."""
         squares = self.vectors.square()
         # what the vectors do not reach is reached by nothing but the intercept and the strength
         unreached = (1.0 - squares.sum(dim=1) - self.weight).clamp_min(0.0)
-        inverse = 1.0 / (self.values[:, None] + self.strengths)
-        own: Tensor = (squares @ inverse + unreached[:, None] / self.strengths).clamp_min(1e-300)
+        inverse = 1.0 / (self.values[:, None] + strengths)
+        own: Tensor = (squares @ inverse + unreached[:, None] / strengths).clamp_min(1e-300)
         return own
 
 
@@ -131,14 +130,16 @@ class PrimalRidge:
             return size, Solution(projection.float(), offset.float()), targets - error
 
         first = int((STRENGTHS - start).abs().argmin())
-        best, moved = tried(float(STRENGTHS[first])), False
+        best = tried(float(STRENGTHS[first]))
         for step in (-1, 1):
             place = first + step
-            while 0 <= place < len(STRENGTHS) and not (step > 0 and moved):  # the error has one valley
+            while 0 <= place < len(STRENGTHS):
                 found = tried(float(STRENGTHS[place]))
                 if found[0] >= best[0]:
                     break
-                best, moved, place = found, step < 0, place + step
+                best, place = found, place + step
+            if place != first + step:  # the error has one valley, and this was the way down
+                break
         return best[1:]
 
 
