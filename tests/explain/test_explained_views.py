@@ -126,12 +126,35 @@ def test_the_map_of_two_views_is_the_average_of_theirs_by_weight(every: dict[str
 @pytest.mark.parametrize("kind", VIEWS)
 def test_the_baseline_says_what_each_view_is_compared_with(every: dict[str, FittedModel], kind: str) -> None:
     (each,) = explain(every[kind], bumps(1, span_of(kind), seed=1)[0])
-    average = "a case with the average features of the training series"
     mean = "the mean of the training series, per channel"
-    assert each.where.baseline == (average if kind in BANKS else f"{mean}; for the bank, {average}")
+    assert each.where.baseline == each.why_not.baseline == mean
+    assert each.evidence is not None
+    assert each.evidence.baseline == "a case with the average features of the training series"
     for match in (each.target.matches[0], each.target.matches[-1]):
-        view = every[kind].members[match.member].view
-        assert each.prototype_map(match).baseline == (average if view == "bank" else mean)
+        assert each.prototype_map(match).baseline == mean
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_the_evidence_of_a_bank_is_exact_and_laid_on_values(every: dict[str, FittedModel], kind: str) -> None:
+    model, (cases, _) = every[kind], bumps(3, span_of(kind), seed=1)
+    banks = [member.network for member in model.members if member.view == "bank"]
+    ((_, x, mask),) = model.batches(cases)
+    for row, each in enumerate(explain(model, cases)):
+        found, target = each.evidence, each.source.target
+        assert found is not None
+        assert found.values.shape == each.series.shape
+        starts = [float(bank.head(bank.start[None])[-1][0, target]) for bank in banks]  # banks count alike
+        stops = [float(bank(x, mask).scores[-1][row, target]) for bank in banks]
+        assert found.start == pytest.approx(np.mean(starts), abs=1e-5)
+        assert found.stop == pytest.approx(np.mean(stops), abs=1e-5)
+        assert abs(found.total - (found.stop - found.start)) <= 1e-5 * max(1.0, abs(found.stop))
+        assert found.completeness_gap <= 0.01
+
+
+def test_a_network_alone_has_no_exact_evidence_on_values(every: dict[str, FittedModel]) -> None:
+    (each,) = explain(every["equal"], bumps(1, span_of("equal"), seed=1)[0])
+    assert each.evidence is None
+    assert each.to_dict()["evidence"] is None
 
 
 @pytest.mark.parametrize("kind", VIEWS)

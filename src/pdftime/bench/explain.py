@@ -149,6 +149,10 @@ def all_maps(model: FittedModel, cases: SeriesSet, seed: int) -> tuple[Maps, lis
         "|x - median|": _from_median(prepared.x.astype(np.float64), inside),
         "random": rng.random(x.shape),
     }
+    evidence = [each.evidence for each in explanations]
+    if evidence[0] is not None:
+        pairs_of = zip(evidence, inside, strict=True)
+        values["evidence map"] = np.stack([on_prepared_axis(each.values, own) for each, own in pairs_of if each])
     has_gradients = all(member.view == "network" for member in model.members)
     if has_gradients and importlib.util.find_spec("captum") is not None:
         values["captum's integrated gradients"] = captum_map(model, x, mask, baseline, codes)

@@ -15,6 +15,7 @@ from pdftime.data.series import SeriesSet
 from pdftime.errors import DataError
 from pdftime.explain.caveats import caveats_of
 from pdftime.explain.explanation import (
+    AttributionMap,
     Explanation,
     Floats,
     Neighbour,
@@ -25,7 +26,7 @@ from pdftime.explain.explanation import (
     TokenEvidence,
 )
 from pdftime.explain.locality import DRAWABLE, locality
-from pdftime.explain.maps import as_map, baseline_of, make_maps, score_and_margin
+from pdftime.explain.maps import AVERAGE, Maps, as_map, baseline_of, evidence_maps, make_maps, score_and_margin
 from pdftime.explain.split import Parts, ReadOut, Split, parts_of_score, read_out, split_over_tokens
 from pdftime.fitted import FittedModel
 from pdftime.model.network import Output
@@ -88,6 +89,7 @@ class _Batch:
         baseline, self.baseline_name = baseline_of(model, x, mask)
         quantities = score_and_margin(targets, contrasts)
         self.maps = make_maps(networks, x, mask, baseline, quantities, weights=model.weights)
+        self.evidence = evidence_maps(model, x, mask, quantities)
         pairs = list(zip(networks, outputs, strict=True))
         self.splits = [split_over_tokens(network, x, mask, output, targets) for network, output in pairs]
         self.others = [read_out(network, output, contrasts) for network, output in pairs]
@@ -115,19 +117,19 @@ class _Batch:
             f"score of {labels[target]!r}",
             f"score of {labels[target]!r} less that of {labels[contrast]!r}",
         )
-        where, why_not = (
-            as_map(
-                self.maps,
+
+        def on_own_axis(maps: Maps, number: int, baseline: str) -> AttributionMap:
+            return as_map(
+                maps,
                 number,
                 row,
                 length=length,
                 padded=self.padded,
-                quantity=quantity,
-                baseline=self.baseline_name,
+                quantity=quantities[number],
+                baseline=baseline,
                 channel_names=names,
             )
-            for number, quantity in enumerate(quantities)
-        )
+
         sheet = self._sheet(row, target, self.splits, self.parts)
         explanation = Explanation(
             predicted=labels[self.order[row, 0]],
@@ -139,8 +141,9 @@ class _Batch:
             target=sheet,
             contrast=self._sheet(row, contrast, self.others, self.other_parts),
             tokens=self._tokens(row, length, sheet),
-            where=where,
-            why_not=why_not,
+            where=on_own_axis(self.maps, 0, self.baseline_name),
+            why_not=on_own_axis(self.maps, 1, self.baseline_name),
+            evidence=None if self.evidence is None else on_own_axis(self.evidence, 0, AVERAGE),
             series=series,
             missing=np.isnan(series),
             channel_names=names,

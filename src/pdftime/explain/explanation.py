@@ -146,7 +146,10 @@ class Segment:
 
 @dataclass(frozen=True, eq=False)
 class AttributionMap:
-    """Integrated gradients of one quantity on the series' own axis, members averaged; exactly 0 where padded."""
+    """What values of a series add to one quantity, on its own axis, members averaged; exactly 0 where padded.
+
+    Integrated gradients of a network, Shapley values of a bank.
+    """
 
     quantity: str
     """What is explained, in words: a score, a margin, a similarity."""
@@ -275,9 +278,9 @@ class Explanation:
     """The class it is compared with: the most probable other one unless another was asked for."""
     tokens: TokenEvidence
     where: AttributionMap
-    """Integrated gradients of the target's score: where."""
+    """Of the target's score: where."""
     why_not: AttributionMap
-    """Integrated gradients of the target's score less the contrast's: why not the other class."""
+    """Of the target's score less the contrast's: why not the other class."""
     series: Floats
     """(n_channels, its own length) as it came, NaN where a value is missing."""
     missing: NDArray[np.bool_]
@@ -289,6 +292,9 @@ class Explanation:
     """For `check` and `prototype_map`; not part of `to_dict`."""
     times: NDArray[Any] | None = None
     """(its own length,) the time stamps that the series came with, float64 or datetime64; None without."""
+    evidence: AttributionMap | None = None
+    """Of a bank: its exact evidence for the target, from average features on, laid on the values that its kernels
+    looked at. It says what speaks for the class, `where` what the decision would miss."""
 
     @property
     def input_map(self) -> Floats:
@@ -335,7 +341,7 @@ class Explanation:
         return check(self)
 
     def prototype_map(self, match: PrototypeMatch) -> AttributionMap:
-        """Where the series resembles this prototype: integrated gradients of their cosine."""
+        """Where the series resembles this prototype: a map of their cosine."""
         from pdftime.explain.maps import prototype_map
 
         return prototype_map(self.source, match, self.channel_names)
@@ -391,8 +397,8 @@ class Explanation:
         state: dict[str, Any] = plain(self)
         del state["source"]
         if self.times is not None:
-            for name in ("where", "why_not"):
-                for segment in state[name]["segments"]:
+            for name in ("where", "why_not", "evidence"):
+                for segment in (state[name] or {}).get("segments", ()):
                     segment["start_time"] = state["times"][segment["start"]]
                     segment["end_time"] = state["times"][segment["end"]]
         state["summary"] = self.summary()

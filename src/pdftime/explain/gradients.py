@@ -81,7 +81,7 @@ def integrate(
             break
         rule = steep_rule(probes[:, :, rows].numpy(), n_steps * 2**doubling)
         some = None if mask is None else mask[rows]
-        gradient[:, rows] = mean_gradient(network, x[rows], some, baseline[rows], _of(quantity, rows), rule)
+        gradient[:, rows] = mean_gradient(network, x[rows], some, baseline[rows], of_rows(quantity, rows), rule)
     return found
 
 
@@ -92,7 +92,7 @@ def completeness_gap(total: Tensor, start: Tensor, stop: Tensor) -> Tensor:
     return (total - rise).abs() / size.clamp_min(1.0)
 
 
-def _of(quantity: Quantity, chosen: Tensor) -> Quantity:
+def of_rows(quantity: Quantity, chosen: Tensor) -> Quantity:
     """The same quantity for a batch that holds only the `chosen` cases."""
     return lambda network, output, rows: quantity(network, output, chosen[rows])
 

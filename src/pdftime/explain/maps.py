@@ -1,4 +1,7 @@
-"""Maps on the input axis: integrated gradients of scores, margins, similarities; by time, channel, frequency."""
+"""Maps on the input axis, of scores, margins, similarities; by time, channel, frequency.
+
+A network's are integrated gradients, a bank's Shapley values; a bank has a second one, its exact evidence.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from pdftime.explain.gradients import (
     integrate,
     mean_gradient,
 )
+from pdftime.explain.shapley import shapley_values
 from pdftime.fitted import FittedModel, Network, pooled
 from pdftime.model.bank_network import BankNetwork
 from pdftime.model.network import Output
@@ -30,11 +34,14 @@ NEIGHBOURS = 7  # time points that a map is averaged over, fewer in short series
 HELD = 0.8  # share of the positive mass that the segments hold
 
 
+AVERAGE = "a case with the average features of the training series"  # where a bank's evidence begins
+
+
 class Maps(NamedTuple):
     """Maps of several quantities for a batch, on the prepared axis."""
 
     values: Floats
-    """(q, b, c, t), averaged over neighbours; 0 behind the end of a series."""
+    """(q, b, c, t); 0 behind the end of a series."""
     frequency_values: Floats
     """(q, b, c, f)."""
     start: Floats
@@ -43,19 +50,12 @@ class Maps(NamedTuple):
     """(q, b) the quantities at the series."""
     gap: Floats
     """(q, b) what is missing of completeness, as a share."""
+    neighbours: int
+    """Time points that values are averaged over."""
 
 
 def baseline_of(model: FittedModel, x: Tensor, mask: Tensor | None) -> tuple[Tensor, str]:
     """(b, c, t) what series are compared with, and its name."""
-    baseline, name = _baseline_series(model, x, mask)
-    views = {member.view for member in model.members}
-    average = "a case with the average features of the training series"
-    if views == {"network"}:
-        return baseline, name
-    return baseline, average if views == {"bank"} else f"{name}; for the bank, {average}"
-
-
-def _baseline_series(model: FittedModel, x: Tensor, mask: Tensor | None) -> tuple[Tensor, str]:
     if model.settings.prepare.scaling == "series":
         return torch.zeros_like(x), "the mean of the series itself, per channel"
     if model.settings.prepare.scaling == "train":
@@ -121,35 +121,64 @@ def make_maps(
 ) -> Maps:
     """The maps of the networks, averaged by weights that sum to 1, or alike."""
     shares = [1.0 / len(networks)] * len(networks) if weights is None else weights
-    each = [_found(network, x, mask, baseline, quantity, n_steps) for network in networks]
-    found = _Found(*(pooled(parts, shares) for parts in zip(*each, strict=True)))
+    found = [_found(network, x, mask, baseline, quantity, n_steps) for network in networks]
+    smooth = any(not isinstance(network, BankNetwork) for network in networks)
+    return _as_maps(found, shares, width_of(x.shape[2]) if smooth else 1)
+
+
+def evidence_maps(model: FittedModel, x: Tensor, mask: Tensor | None, quantity: Quantity) -> Maps | None:
+    """The exact evidence of the model's banks, laid on values; None where there is no bank."""
+    banks = [
+        (member.network, weight)
+        for member, weight in zip(model.members, model.weights, strict=True)
+        if isinstance(member.network, BankNetwork)
+    ]
+    if not banks:
+        return None
+    whole = sum(weight for _, weight in banks)
+    found = [_evidence(network, x, mask, quantity) for network, _ in banks]
+    return _as_maps(found, [weight / whole for _, weight in banks], width_of(x.shape[2]))
+
+
+def _as_maps(found: Sequence[_Found], shares: Sequence[float], neighbours: int) -> Maps:
+    together = _Found(*(pooled(parts, shares) for parts in zip(*found, strict=True)))
     return Maps(
-        averaged(found.values.numpy(), _inside(x, mask)),
-        found.frequency_values.numpy(),
-        found.start.numpy(),
-        found.stop.numpy(),
-        completeness_gap(found.values.sum(dim=(2, 3)), found.start, found.stop).numpy(),
+        together.values.numpy(),
+        together.frequency_values.numpy(),
+        together.start.numpy(),
+        together.stop.numpy(),
+        completeness_gap(together.values.sum(dim=(2, 3)), together.start, together.stop).numpy(),
+        neighbours,
     )
 
 
 def _found(
     network: Network, x: Tensor, mask: Tensor | None, baseline: Tensor, quantity: Quantity, n_steps: int
 ) -> _Found:
-    """Integrated gradients from the baseline to the series; of a bank, from average features to the series' own.
+    """Integrated gradients from the baseline to the series, averaged over neighbours; Shapley values of a bank."""
+    if isinstance(network, BankNetwork):
+        values, start, stop, _ = shapley_values(network, x, mask, baseline, quantity)
+        frequencies = _evidence(network, x, mask, quantity).frequency_values
+        # evidence begins elsewhere; what that makes in a channel is no matter of any wave
+        frequencies[..., 0] += values.sum(dim=-1) - frequencies.sum(dim=-1)
+        return _Found(values, frequencies, start, stop)
+    integral = integrate(network, x, mask, baseline, quantity, n_steps=n_steps)
+    difference = (x - baseline).double()
+    values = _averaged(integral.gradient * difference, mask)
+    return _Found(values, by_frequency(integral.gradient, difference), integral.start, integral.stop)
+
+
+def _evidence(network: BankNetwork, x: Tensor, mask: Tensor | None, quantity: Quantity) -> _Found:
+    """What values add from average features to the series' own, exactly; averaged over neighbours.
 
     A bank has no gradient, but z is linear in its features, and these split exactly over the series. So the path
     leads from one z to the other, and the gradient along it is the direction whose evidence is sought.
     """
-    if isinstance(network, BankNetwork):
-        z = network(x, mask).z
-        start = network.start.expand_as(z)
-        integral = integrate(HeadAlone(network.head), z[:, None], None, start[:, None], quantity, n_steps=n_steps)
-        evidence = network.evidence(x, mask, integral.gradient[:, :, 0])
-        return _Found(*evidence, integral.start, integral.stop)
-    integral = integrate(network, x, mask, baseline, quantity, n_steps=n_steps)
-    difference = (x - baseline).double()
-    by_frequencies = by_frequency(integral.gradient, difference)
-    return _Found(integral.gradient * difference, by_frequencies, integral.start, integral.stop)
+    z = network(x, mask).z
+    start = network.start.expand_as(z)
+    integral = integrate(HeadAlone(network.head), z[:, None], None, start[:, None], quantity)
+    values, frequency_values = network.evidence(x, mask, integral.gradient[:, :, 0])
+    return _Found(_averaged(values, mask), frequency_values, integral.start, integral.stop)
 
 
 def score_map(
@@ -160,15 +189,17 @@ def score_map(
     each = []
     for network in (member.network for member in model.members):
         if isinstance(network, BankNetwork):
-            each.append(_found(network, x, mask, baseline, score_of(target), n_steps).values[0])
+            each.append(shapley_values(network, x, mask, baseline, score_of(target), n_contexts=n_steps).values[0])
         else:
             gradient = mean_gradient(network, x, mask, baseline, score_of(target), rule)[0]
-            each.append(gradient * (x - baseline))
-    return averaged(model.pooled(each).numpy(), _inside(x, mask))
+            each.append(_averaged(gradient * (x - baseline), mask))
+    found: Floats = model.pooled(each).numpy()
+    return found
 
 
-def _inside(x: Tensor, mask: Tensor | None) -> NDArray[np.bool_]:
-    return np.ones((x.shape[0], x.shape[2]), bool) if mask is None else mask.numpy()
+def _averaged(values: Tensor, mask: Tensor | None) -> Tensor:
+    inside = np.ones((values.shape[-3], values.shape[-1]), bool) if mask is None else mask.numpy()
+    return torch.from_numpy(averaged(values.numpy(), inside))
 
 
 def by_frequency(gradient: Tensor, difference: Tensor) -> Tensor:
@@ -237,7 +268,7 @@ def as_map(
         frequencies=cycles / (n if padded and length <= n else length),
         frequency_values=maps.frequency_values[number, row],
         segments=segments_of(values, channel_names),
-        neighbours=width_of(n),
+        neighbours=maps.neighbours,
     )
 
 

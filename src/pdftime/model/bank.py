@@ -77,8 +77,8 @@ class ConvolutionBank(nn.Module):
 
         They lie between two responses, and a little higher, so that rounding does not lift a response over them.
         """
-        n_cases, lengths = len(x), _lengths(x, mask)
-        for (part, _, windows, _), biases in zip(self._walk(x, mask), self.biases, strict=True):
+        n_cases, lengths = len(x), lengths_of(x, mask)
+        for (part, _, windows, _), biases in zip(self.walk(x, mask), self.biases, strict=True):
             n_biases, n_views, k = biases.shape
             shape = (n_views, k, n_biases)
             case = torch.randint(n_cases, shape, generator=generator)
@@ -107,10 +107,10 @@ class ConvolutionBank(nn.Module):
 
     def _features(self, x: Tensor, mask: Tensor | None, scratch: Scratch) -> tuple[Tensor, Tensor]:
         b, t = len(x), x.shape[2]
-        lengths = _lengths(x, mask)
+        lengths = lengths_of(x, mask)
         counts, pooled = [], []
-        for part, biases, windows, inside in self._walk(x, mask):
-            for wins in _rival_wins(windows, part, inside, b, scratch):
+        for part, biases, windows, inside in self.walk(x, mask):
+            for wins in rival_wins(_rivals(part, windows, b, scratch), inside, scratch):
                 counts.append((wins.sum(dim=-1) / lengths).flatten(0, -2))
             response = _convolved(part.pooled, windows, scratch("pooled")).view(self.n_views, -1, b, t)
             for bias in biases:
@@ -125,15 +125,15 @@ class ConvolutionBank(nn.Module):
         as large as they are. Summed over parts, time and channels it gives weights . features again.
         """
         n_quantities, b, t = len(weights.counts), len(x), x.shape[2]
-        lengths = _lengths(x, mask)
+        lengths = lengths_of(x, mask)
         found = []
         counts, pooled = (_Shares(each) for each in weights)
         scratch = Scratch()
-        both = _series_and_change(x, mask)
+        both = series_and_change(x, mask)
         there = SMALLEST if mask is None else SMALLEST * mask[:, None, :]
-        for part, biases, windows, inside in self._walk(x, mask):
+        for part, biases, windows, inside in self.walk(x, mask):
             local = x.new_zeros(n_quantities, self.n_views, b, t, dtype=torch.float64)
-            for wins in _rival_wins(windows, part, inside, b, scratch):
+            for wins in rival_wins(_rivals(part, windows, b, scratch), inside, scratch):
                 share = counts.take(wins.shape[:3]) / lengths
                 local += torch.einsum("vkgbt,qvkgb->qvbt", wins, share)
             response = _convolved(part.pooled, windows, scratch("pooled")).view(self.n_views, -1, b, t)
@@ -163,10 +163,10 @@ class ConvolutionBank(nn.Module):
             shares.append(seen / seen.sum(dim=-1, keepdim=True))
         return torch.stack(shares)
 
-    def _walk(self, x: Tensor, mask: Tensor | None) -> Iterator[tuple[Part, Tensor, Tensor, Tensor | None]]:
+    def walk(self, x: Tensor, mask: Tensor | None) -> Iterator[tuple[Part, Tensor, Tensor, Tensor | None]]:
         """Each part with its biases, the windows that its kernels see, and (b, t) ones inside the series."""
         inside = None if mask is None else mask.to(x.dtype)
-        both = _series_and_change(x, mask)
+        both = series_and_change(x, mask)
         for part, biases in zip(self.parts, self.biases, strict=True):
             yield part, biases, _windows(both[part.difference], part), inside
 
@@ -208,7 +208,7 @@ class _Shares:
         return part.reshape(len(part), *shape, part.shape[2])
 
 
-def _series_and_change(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+def series_and_change(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """The series (b, c, t) and its first difference, 0 at the start; both 0 behind the end."""
     series = x if mask is None else x * mask[:, None, :]
     change = F.pad(series[:, :, 1:] - series[:, :, :-1], (1, 0))
@@ -229,15 +229,17 @@ def _convolved(kernels: Tensor, windows: Tensor, place: Scratch.Place) -> Tensor
     return torch.matmul(kernels, windows, out=place((*kernels.shape[:2], windows.shape[2])))
 
 
-def _rival_wins(
-    windows: Tensor, part: Part, inside: Tensor | None, n_cases: int, scratch: Scratch
-) -> Iterator[Tensor]:
+def _rivals(part: Part, windows: Tensor, n_cases: int, scratch: Scratch) -> Tensor:
+    """(v, 8, g, b, t): responses of the kernels that compete."""
+    response = _convolved(part.rivals, windows, scratch("rivals"))
+    return response.view(len(response), RIVALS, response.shape[1] // RIVALS, n_cases, -1)
+
+
+def rival_wins(response: Tensor, inside: Tensor | None, scratch: Scratch) -> Iterator[Tensor]:
     """(v, 8, g, b, t) twice: the response where a kernel is its group's highest, and 1 where it is its lowest.
 
     Where the series is flat, nothing but rounding would decide: there is no winner.
     """
-    response = _convolved(part.rivals, windows, scratch("rivals"))
-    response = response.view(len(response), RIVALS, response.shape[1] // RIVALS, n_cases, -1)
     wins = scratch("wins")(response.shape)
     for highest in (True, False):
         best = (response.amax if highest else response.amin)(dim=1, keepdim=True)
@@ -360,6 +362,6 @@ def two_valued_kernels() -> Tensor:
     return kernels
 
 
-def _lengths(x: Tensor, mask: Tensor | None) -> Tensor:
+def lengths_of(x: Tensor, mask: Tensor | None) -> Tensor:
     """(b,) time points inside each series."""
     return torch.full((len(x),), float(x.shape[2])) if mask is None else mask.sum(dim=1).to(x.dtype)

@@ -9,9 +9,11 @@ from torch import Tensor, nn
 
 from pdftime.config import BankConfig
 from pdftime.model.bank import ConvolutionBank, Features, n_dilations
+from pdftime.model.bank_changes import Sample, feature_changes
 from pdftime.model.network import Output
 from pdftime.model.prototypes import FixedPrototypes
 
+ALL = Sample()
 EVIDENCE_POINTS = 2048  # time points whose evidence is found together: local terms of all kernels are kept meanwhile
 
 
@@ -81,6 +83,31 @@ class BankNetwork(nn.Module):
         ]
         return BankEvidence(*(torch.cat(each, dim=1) for each in zip(*parts, strict=True)))
 
+    @torch.no_grad()
+    def changes(self, x: Tensor, mask: Tensor | None, change: Tensor, sample: Sample = ALL) -> Tensor:
+        """(b, c, t, d) how z changes if one value of the series alone grows by `change` (b, c, t), for every value.
+
+        Of a sample of features it is estimated: what they do, as many times as there are more of them.
+        """
+        size = max(1, EVIDENCE_POINTS // x.shape[2])
+        parts = [
+            self._changes(x[rows], None if mask is None else mask[rows], change[rows], sample)
+            for rows in (slice(start, start + size) for start in range(0, len(x), size))
+        ]
+        return torch.cat(parts)
+
+    def _changes(self, x: Tensor, mask: Tensor | None, change: Tensor, sample: Sample) -> Tensor:
+        weights = self.projection * self.inverse[:, None]
+        found = x.new_zeros(x.shape[1], len(x), x.shape[2], self.d_model)
+        for channels, features, before, after, times in feature_changes(self.bank, x, mask, change, sample):
+            if int(features[0, 0]) < self.bank.n_counts:
+                centre = self.centre[features][:, :, None]
+                moved = _rooted(after, centre[..., None]) - _rooted(before, centre)[..., None]
+            else:
+                moved = after - before[..., None]
+            found[..., :-1].index_add_(0, channels, torch.einsum("rmbt,rmd->rbtd", moved, times * weights[features]))
+        return found.transpose(0, 1)
+
     @property
     def start(self) -> Tensor:
         """(d,) the z of a case with average features."""
@@ -107,9 +134,14 @@ class BankNetwork(nn.Module):
 def scaled(features: Features, scaling: Scaling) -> Tensor:
     """(b, n_features): roots of counts less their centre, 0 where there is nothing to count; pooled ones centred."""
     n = features.counts.shape[1]
-    counts = features.counts.clamp_min(0.0).sqrt()
-    counts = torch.where(counts > 0.0, counts - scaling.centre[:n], 0.0)
+    counts = _rooted(features.counts, scaling.centre[:n])
     return torch.cat([counts, features.pooled - scaling.centre[n:]], dim=1) * scaling.inverse
+
+
+def _rooted(counts: Tensor, centre: Tensor) -> Tensor:
+    """Roots less their centre; 0 where there is nothing to count."""
+    roots = counts.clamp_min(0.0).sqrt()
+    return torch.where(roots > 0.0, roots - centre, 0.0)
 
 
 def fit_scaling(features: Features) -> Scaling:
