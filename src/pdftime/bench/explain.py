@@ -145,7 +145,7 @@ def all_maps(model: FittedModel, cases: SeriesSet, seed: int) -> tuple[Maps, lis
         "score map": np.stack([on_prepared_axis(each.input_map, own) for each, own in pairs]),
         "margin map": np.stack([on_prepared_axis(each.margin_map, own) for each, own in pairs]),
         "token evidence": np.stack([_tokens(each, own) for each, own in pairs]),
-        "untrained network": score_map(untrained(model, seed), x, mask, baseline, codes, 16),
+        "untrained network": score_map(untrained(model, seed), x, mask, baseline, codes),
         "|x - median|": _from_median(prepared.x.astype(np.float64), inside),
         "random": rng.random(x.shape),
     }

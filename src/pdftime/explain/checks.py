@@ -17,7 +17,7 @@ from pdftime.fitted import FittedModel
 SHARES = np.linspace(0.0, 1.0, 11)
 """Of the series, taken away or given; as many below one half as above, so that a random order gives both curves."""
 N_ORDERS = 3
-N_STEPS = 16
+N_STEPS, N_CONTEXTS = 12, 4  # of maps that are compared with one another
 NOISE = 0.05  # of each channel's standard deviation
 
 ADDITIVITY, COMPLETENESS, UNTRAINED, STABILITY = 1e-5, 0.01, 0.5, 0.8
@@ -55,7 +55,7 @@ def check(explanation: Explanation) -> Checks:
     chance = float(random_lost[:, 1:-1].mean())
     checks.append(Check("AOPC", float(lost[1:-1].mean()), chance, True, MEANINGS["AOPC"]))
     target = torch.tensor([source.target])
-    foreign = score_map(untrained(model), x, mask, baseline, target, N_STEPS)[0]
+    foreign = score_map(untrained(model), x, mask, baseline, target, n_steps=N_STEPS, n_contexts=N_CONTEXTS)[0]
     checks.append(
         Check(
             "likeness to an untrained network",
@@ -65,11 +65,19 @@ def check(explanation: Explanation) -> Checks:
             MEANINGS["untrained"],
         )
     )
-    noisy = score_map(model, _with_noise(x, inside), mask, baseline, target, N_STEPS)[0]
+    calm, noisy = score_map(
+        model,
+        torch.cat([x, _with_noise(x, inside)]),
+        None if mask is None else mask.repeat(2, 1),
+        baseline.repeat(2, 1, 1),
+        target.repeat(2),
+        n_steps=N_STEPS,
+        n_contexts=N_CONTEXTS,
+    )
     checks.append(
         Check(
             "stability",
-            correlation(values[:, inside], noisy[:, inside]),
+            correlation(calm[:, inside], noisy[:, inside]),
             STABILITY,
             True,
             MEANINGS["stability"],

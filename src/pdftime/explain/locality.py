@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pdftime import fitted
 from pdftime.explain.split import token_evidence
 from pdftime.fitted import Network
 from pdftime.model.network import PDFTime
@@ -30,15 +31,19 @@ def locality(network: Network, x: Tensor, mask: Tensor | None, baseline: Tensor,
     place = (edges[1:] + edges[:-1]) / 2
     inside = edges[:-1] < ends[:, None]
     near_change, change, expected = zeros.clone(), zeros.clone(), zeros.clone()
-    for block in range(N_BLOCKS):
-        start, stop = ends * block / N_BLOCKS, ends * (block + 1) / N_BLOCKS
-        hidden = (time >= start[:, None]) & (time < stop[:, None])
-        after, _ = token_evidence(network, torch.where(hidden[:, None, :], baseline, x), mask, direction)
-        moved = (after - before).abs()
-        margin = (stop - start)[:, None] / 2
-        near = inside & (place >= start[:, None] - margin) & (place < stop[:, None] + margin)
-        near_change += (moved * near).sum(dim=1)
-        change += moved.sum(dim=1)
-        expected += moved.sum(dim=1) * near.sum(dim=1) / inside.sum(dim=1)
+    together = max(1, fitted.BATCH_POINTS // (len(x) * x.shape[2]))
+    for blocks in torch.split(torch.arange(N_BLOCKS), together):
+        n = len(blocks)
+        start, stop = (ends * edge[:, None] / N_BLOCKS for edge in (blocks, blocks + 1))  # (n, b)
+        hidden = (time >= start[..., None]) & (time < stop[..., None])
+        other = torch.where(hidden[:, :, None, :], baseline, x).flatten(0, 1)
+        masks = None if mask is None else mask.repeat(n, 1)
+        after, _ = token_evidence(network, other, masks, direction.repeat(n, 1))
+        moved = (after.view(n, *before.shape) - before).abs()
+        margin = (stop - start)[..., None] / 2
+        near = inside & (place >= start[..., None] - margin) & (place < stop[..., None] + margin)
+        near_change += (moved * near).sum(dim=(0, 2))
+        change += moved.sum(dim=(0, 2))
+        expected += (moved.sum(dim=2) * near.sum(dim=2) / inside.sum(dim=1)).sum(dim=0)
     excess = (near_change - expected) / (change - expected).clamp_min(1e-12)
     return excess.clamp(0.0, 1.0)

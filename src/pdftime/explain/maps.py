@@ -24,7 +24,7 @@ from pdftime.explain.gradients import (
     integrate,
     mean_gradient,
 )
-from pdftime.explain.shapley import shapley_values
+from pdftime.explain.shapley import CONTEXTS, shapley_values
 from pdftime.fitted import FittedModel, Network, pooled
 from pdftime.model.bank_network import BankNetwork
 from pdftime.model.network import Output
@@ -182,19 +182,27 @@ def _evidence(network: BankNetwork, x: Tensor, mask: Tensor | None, quantity: Qu
 
 
 def score_map(
-    model: FittedModel, x: Tensor, mask: Tensor | None, baseline: Tensor, target: Tensor, n_steps: int
+    model: FittedModel,
+    x: Tensor,
+    mask: Tensor | None,
+    baseline: Tensor,
+    target: Tensor,
+    *,
+    n_steps: int = 16,
+    n_contexts: int = CONTEXTS,
 ) -> Floats:
     """(b, c, t) maps of the targets' scores on the prepared axis, with few even steps: for comparisons."""
     rule = even_rule(n_steps, len(x))
     each = []
     for network in (member.network for member in model.members):
         if isinstance(network, BankNetwork):
-            each.append(shapley_values(network, x, mask, baseline, score_of(target), n_contexts=n_steps).values[0])
+            found = shapley_values(network, x, mask, baseline, score_of(target), n_contexts=n_contexts)
+            each.append(found.values[0])
         else:
             gradient = mean_gradient(network, x, mask, baseline, score_of(target), rule)[0]
             each.append(_averaged(gradient * (x - baseline), mask))
-    found: Floats = model.pooled(each).numpy()
-    return found
+    together: Floats = model.pooled(each).numpy()
+    return together
 
 
 def _averaged(values: Tensor, mask: Tensor | None) -> Tensor:

@@ -49,12 +49,27 @@ class Sample(NamedTuple):
         return numbers[self.first % step :: step]
 
 
-class _Move(NamedTuple):
-    """Of a value at t the response at t + lag sees, under some of its taps, so much more."""
+class _Moves(NamedTuple):
+    """What a change of the value at t does to the responses at t + lag, for l lags."""
 
-    lag: int
-    seen: list[tuple[int, Tensor]]
-    """Taps, and the changes (r, b, t) of what they see."""
+    lags: list[int]
+    seen: list[tuple[list[int], Tensor]]
+    """For each lag a tap, and (r, l, b, t) how much more it sees; a second time where two taps see the value."""
+    inside: Tensor
+    """(l, b or 1, t) 1 where there is such a response, 0 beyond the ends of the series."""
+
+    def at_lags(self, values: Tensor) -> Tensor:
+        """(..., b, t) -> (..., l, b, t): what is at t + lag; 0 beyond the ends of the axis."""
+        n, reach = values.shape[-1], max(map(abs, self.lags))
+        padded = F.pad(values, (reach, reach))
+        return torch.stack([padded[..., reach + lag : reach + lag + n] for lag in self.lags], dim=-3)
+
+    def moved(self, response: Tensor, kernels: Tensor) -> Tensor:
+        """Responses (r, k, b, t) of kernels (r, k, 9) -> (r, k, l, b, t) those at the lags after the move."""
+        found = self.at_lags(response)
+        for taps, seen in self.seen:
+            found.addcmul_(kernels[:, :, taps, None, None], seen[:, None])
+        return found
 
 
 @torch.no_grad()
@@ -92,17 +107,18 @@ def feature_changes(
             yield Change(channels, counts + rows[:, None] + places.flatten(), before, after, more[0])
         own = part.pooled[views][:, kernels]
         responses = torch.matmul(own, seen).view(*own.shape[:2], *x.shape[::2])
-        for number, bias in enumerate(biases[:, views][:, :, kernels]):
-            found = _of_pooled(own, responses - bias[:, :, None, None], moves, inside, lengths)
-            for statistic, (before, after) in enumerate(found):
-                rows = ((number * N_STATISTICS + statistic) * bank.n_views + views) * n_kernels
-                yield Change(channels, pooled + rows[:, None] + kernels, before, after, more[1])
+        found = _of_pooled(own, responses, biases[:, views][:, :, kernels], moves, inside, lengths)
+        for statistic, (before, after) in enumerate(found):
+            numbers = torch.arange(len(biases))[:, None] * N_STATISTICS + statistic
+            rows = (numbers * bank.n_views + views)[..., None] * n_kernels + kernels  # (biases, r, k)
+            yield Change(channels, pooled + rows.transpose(0, 1).flatten(1), before, after, more[1])
         counts += 2 * RIVALS * n_groups * bank.n_views
         pooled += len(biases) * N_STATISTICS * bank.n_views * n_kernels
 
 
-def _moves(part: Part, change: Tensor, inside: Tensor | None) -> list[_Move]:
-    """What a change (r, b, t) of single values does to what taps see, by the place of the response."""
+def _moves(part: Part, change: Tensor, inside: Tensor | None) -> _Moves:
+    """Of a change (r, b, t) of single values."""
+    n = change.shape[2]
     if part.difference:  # a value is in its own difference and in the next
         own, following = F.pad(change[..., 1:], (1, 0)), F.pad(-change[..., :-1], (0, 1))
         if inside is not None:
@@ -110,67 +126,54 @@ def _moves(part: Part, change: Tensor, inside: Tensor | None) -> list[_Move]:
         sources = [(0, own), (1, following)]
     else:
         sources = [(0, change)]
-    found: dict[int, list[tuple[int, Tensor]]] = {}
+    by_lag: dict[int, list[tuple[int, Tensor]]] = {}
     for tap in range(TAPS):
         for later, seen in sources:
-            found.setdefault(later - (tap - TAPS // 2) * part.dilation, []).append((tap, seen))
-    return [_Move(*each) for each in found.items() if abs(each[0]) < change.shape[2]]
-
-
-def _slices(lag: int, n: int) -> tuple[slice, slice]:
-    """Values whose response at this lag is on the axis, and these responses."""
-    return slice(max(0, -lag), min(n, n - lag)), slice(max(0, lag), min(n, n + lag))
-
-
-def _moved(response: Tensor, kernels: Tensor, move: _Move, values: slice) -> Tensor:
-    """Responses (r, k, b, s) of kernels (r, k, 9) after the move."""
-    for tap, seen in move.seen:
-        response = torch.addcmul(response, kernels[:, :, tap, None, None], seen[:, None, :, values])
-    return response
+            by_lag.setdefault(later - (tap - TAPS // 2) * part.dilation, []).append((tap, seen))
+    lags = [lag for lag in by_lag if abs(lag) < n]
+    nothing = (0, torch.zeros_like(change))
+    terms = []
+    for turn in range(max(len(by_lag[lag]) for lag in lags)):
+        each = [by_lag[lag][turn] if turn < len(by_lag[lag]) else nothing for lag in lags]
+        terms.append(([tap for tap, _ in each], torch.stack([seen for _, seen in each], dim=1)))
+    found = _Moves(lags, terms, torch.ones(0))
+    return found._replace(inside=found.at_lags(torch.ones(1, n) if inside is None else inside))
 
 
 def _of_rivals(
-    kernels: Tensor,
-    windows: Tensor,
-    moves: list[_Move],
-    inside: Tensor | None,
-    lengths: Tensor,
-    scratch: Scratch,
+    kernels: Tensor, windows: Tensor, moves: _Moves, inside: Tensor | None, lengths: Tensor, scratch: Scratch
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Before and after: how strongly kernels (r, 8, g, 9) win, and then how often they lose."""
     flat = kernels.flatten(1, 2)
     response = torch.matmul(flat, windows).view(*flat.shape[:2], len(lengths), -1)
-    shape, n = (*kernels.shape[:3], *response.shape[2:]), response.shape[-1]
-    old = [wins.clone() for wins in rival_wins(response.view(shape), inside, scratch)]
-    before = [wins.sum(dim=-1, keepdim=True) for wins in old]
-    sums = [each.expand_as(wins).clone() for each, wins in zip(before, old, strict=True)]
-    for move in moves:
-        values, places = _slices(move.lag, n)
-        moved = _moved(response[..., places], flat, move, values).view(*shape[:4], -1)
-        here = None if inside is None else inside[:, places]
-        for total, was, wins in zip(sums, old, rival_wins(moved, here, scratch), strict=True):
-            total[..., values] += wins.sub_(was[..., places])
-    for each, total in zip(before, sums, strict=True):
-        total.masked_fill_(total < 0.5 * ROUNDING, 0.0)  # the least that wins is twice that: this is rounding
-        yield (each[..., 0] / lengths).flatten(1, 2), (total / lengths[:, None]).flatten(1, 2)
+    old = [
+        wins.clone() for wins in rival_wins(response.view(*kernels.shape[:3], *response.shape[2:]), inside, scratch)
+    ]
+    moved = moves.moved(response, flat)
+    new = rival_wins(moved.view(*kernels.shape[:3], *moved.shape[2:]), moves.inside, scratch)
+    for before, after in zip(old, new, strict=True):
+        total = before.sum(dim=-1, keepdim=True)
+        sums = total + (after.sum(dim=-3) - moves.at_lags(before).sum(dim=-3))
+        sums.masked_fill_(sums < 0.5 * ROUNDING, 0.0)  # the least that wins is twice that: this is rounding
+        yield (total[..., 0] / lengths).flatten(1, 2), (sums / lengths[:, None]).flatten(1, 2)
 
 
 def _of_pooled(
-    kernels: Tensor, over: Tensor, moves: list[_Move], inside: Tensor | None, lengths: Tensor
+    kernels: Tensor, responses: Tensor, biases: Tensor, moves: _Moves, inside: Tensor | None, lengths: Tensor
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Before and after: proportion, mean and place of responses less their bias, `over` (r, k, b, t), above 0."""
-    n = over.shape[-1]
+    """Before and after: proportion, mean and place of responses (r, k, b, t) above biases (n, r, k)."""
+    n = responses.shape[-1]
     own = lengths[:1] if inside is None else lengths
     place = (torch.arange(n) + 0.5) / own[:, None] - 0.5
-    old = _terms(over, place, inside)
+    level = biases.transpose(0, 1)  # (r, n, k)
+    over = (responses[:, None] - level[..., None, None]).flatten(1, 2)
+    moved = (moves.moved(responses, kernels)[:, None] - level[..., None, None, None]).flatten(1, 2)
+    old, new = _terms(over, place, inside), _terms(moved, moves.at_lags(place), moves.inside)
     before = [term.sum(dim=-1, keepdim=True) for term in old]
-    sums = [each.expand_as(over).clone() for each in before]
-    for move in moves:
-        values, places = _slices(move.lag, n)
-        here = None if inside is None else inside[:, places]
-        terms = _terms(_moved(over[..., places], kernels, move, values), place[:, places], here)
-        for total, was, term in zip(sums, old, terms, strict=True):
-            total[..., values] += term.sub_(was[..., places])
+    sums = [
+        total + (after.sum(dim=-3) - moves.at_lags(term).sum(dim=-3))
+        for total, term, after in zip(before, old, new, strict=True)
+    ]
     some, some_after = (each[0].clamp_min(1.0) for each in (before, sums))
     yield before[0][..., 0] / lengths, sums[0] / lengths[:, None]
     for each, total in zip(before[1:], sums[1:], strict=True):
