@@ -46,6 +46,8 @@ def main() -> None:
                 f"{preset}_scattered": round(mean_loss(model, maps, maps.values["random"]), 3),
                 f"{preset}_connected": round(float(np.mean([mean_loss(model, maps, each) for each in spans])), 3),
             }
+            if "evidence map" in maps.values:
+                row[f"{preset}_evidence"] = round(mean_loss(model, maps, maps.values["evidence map"]), 3)
         rows.show(row)
 
 
