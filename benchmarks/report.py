@@ -1,6 +1,6 @@
 """What an explanation and a report of 50 cases cost on one core, by size of the series.
 
-    python benchmarks/report.py
+python benchmarks/report.py
 """
 
 from __future__ import annotations
