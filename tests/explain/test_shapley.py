@@ -66,13 +66,13 @@ def test_many_contexts_come_to_the_mean_over_all_orders(
     monkeypatch.setattr(module, "SAMPLES", 1)
     x = series(3, n_channels, n)
     net, baseline = network(x), torch.full_like(x, 0.1)
-    found = shapley_values(net, x, None, baseline, score_of(TARGET), n_contexts=4000)
+    found = shapley_values(net, x, None, baseline, score_of(TARGET), n_contexts=1500)
     for case, target in enumerate(TARGET.tolist()):
         rows = slice(case, case + 1)
         expected = by_all_orders(net, x[rows], baseline[rows], target)
         size = float(expected.abs().max())
-        torch.testing.assert_close(found.values[0, case], expected, atol=0.05 * size, rtol=0.05)
-        assert float(found.factor[0, case]) == pytest.approx(1.0, abs=0.1)
+        torch.testing.assert_close(found.values[0, case], expected, atol=0.1 * size, rtol=0.1)
+        assert float(found.factor[0, case]) == pytest.approx(1.0, abs=0.15)
 
 
 @pytest.mark.parametrize("padded", [False, True])

@@ -66,7 +66,7 @@ def check(x: Tensor, mask: Tensor | None, change: Tensor) -> None:
                 torch.testing.assert_close(found[channel, case, time][kept], own[kept], atol=2e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 8, 9, 17, 40])
+@pytest.mark.parametrize("n", [1, 2, 9, 17, 33])
 @pytest.mark.parametrize("n_channels", [1, 3])
 def test_every_feature_is_that_of_the_changed_series(n: int, n_channels: int) -> None:
     x = series(2, n_channels, n)
@@ -80,7 +80,7 @@ def test_behind_the_end_of_a_series_nothing_changes(n_channels: int) -> None:
     check(x, mask, change)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 1000), n=st.integers(1, 36), lengths=st.lists(st.integers(1, 36), min_size=1, max_size=3))
 def test_whatever_the_series_and_its_length(seed: int, n: int, lengths: list[int]) -> None:
     mask = mask_of([min(length, n) for length in lengths], n)

@@ -17,7 +17,7 @@ from pdftime.fitted import FittedModel
 SHARES = np.linspace(0.0, 1.0, 11)
 """Of the series, taken away or given; as many below one half as above, so that a random order gives both curves."""
 N_ORDERS = 3
-N_STEPS, N_CONTEXTS = 12, 4  # of maps that are compared with one another
+N_STEPS, N_CONTEXTS = 10, 4  # of maps that are compared with one another
 NOISE = 0.05  # of each channel's standard deviation
 
 ADDITIVITY, COMPLETENESS, UNTRAINED, STABILITY = 1e-5, 0.01, 0.5, 0.8
