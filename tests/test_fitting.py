@@ -29,6 +29,7 @@ from pdftime.fitting import (
     validation_split,
     view_share,
 )
+from pdftime.training import closed_form
 
 TINY: dict[str, Any] = {
     "d_model": 8,
@@ -216,3 +217,25 @@ def test_a_bank_is_reviewed_by_all_training_cases_each_left_out_in_turn() -> Non
     assert model.metrics["members"][0]["validation_accuracy"] == pytest.approx(accuracy)
     learned = (model.probabilities(waves(CODES)).argmax(axis=1) == CODES).mean()
     assert accuracy <= learned
+
+
+def test_of_many_cases_the_series_behind_prototypes_are_found_among_those_that_were_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(closed_form, "EXACT_CASES", 12)
+    data = LabelledCases(waves(CODES), CODES, np.ones(len(CODES)))
+    embedded: list[int] = []
+    monkeypatch.setattr(FittedModel, "embeddings", lambda self, cases: embedded.append(len(cases)))
+    model = fit_model(data, CLASSES, preset("fast").but(n_groups=2, n_biases=1), FitOptions(seed=0))
+    rows = closed_form._sample(CODES, seed_for(0, "member", 0))
+    assert len(rows) == 12
+    assert model.exemplars is not None
+    assert set(model.exemplars.numbers) <= set(rows)
+    assert not embedded  # no case goes through the bank a second time
+    np.testing.assert_array_equal(model.exemplars.cases.y, CODES[model.exemplars.numbers])
+    nearest, company = model.exemplars.nearest[0][0], model.exemplars.company[0][0]
+    for code in (0, 1):
+        assert (model.exemplars.cases.y[nearest.position[code]] == code).all()
+        assert (model.exemplars.cases.y[company.wrong_position[code]] != code).all()
+    assert model.review is not None
+    assert model.review.agreement is not None

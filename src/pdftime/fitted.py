@@ -64,7 +64,7 @@ class Nearest(NamedTuple):
 
 
 class Company(NamedTuple):
-    """What all training series say about the prototypes of one level of one member."""
+    """What the training series, or a sample of many, say about the prototypes of one level of one member."""
 
     usage: NDArray[np.float32]
     """(n_classes, k) share of the class's series that are nearest to this one of the class's prototypes."""
@@ -78,6 +78,15 @@ class Company(NamedTuple):
     """(n_classes, k) its cosine."""
     gaps: NDArray[np.float32]
     """(n_classes, 2): median and 95% quantile of 1 - cosine between a series and its class's nearest prototype."""
+
+
+class LeftOut(NamedTuple):
+    """Training cases as a member sees them that was made without them."""
+
+    rows: NDArray[np.int64]
+    """(n,) their places, sorted: all cases, or a sample of many."""
+    z: NDArray[np.float32]
+    """(n, d) their embeddings."""
 
 
 class Exemplars(NamedTuple):
@@ -226,26 +235,29 @@ def find_exemplars(
     model: FittedModel,
     cases: SeriesSet,
     codes: NDArray[np.int64],
-    left_out: Sequence[NDArray[np.float32] | None] | None = None,
+    left_out: Sequence[LeftOut | None] | None = None,
 ) -> Exemplars | None:
     """For every prototype the training series around it: the nearest of its own class, and of any other.
 
-    `left_out` holds, of members that have them, embeddings of the cases that were made without them; a member that
-    knows its training cases by heart would find all of them equally near.
+    `left_out` holds, of members that have them, embeddings of cases that were made without them, among which they
+    are then looked for; a member that knows its training cases by heart would find all of them equally near.
     """
     nearest: list[list[Nearest]] = []
     company: list[list[Company]] = []
     heads = [head for member in model.members if isinstance(head := member.network.head, PrototypeHead)]
     if len(heads) < len(model.members):
         return None
-    known = [None] * len(heads) if left_out is None else left_out
-    embedded = model.split_by_member(model.embeddings(cases)) if any(z is None for z in known) else known
-    for head, own, other in zip(heads, known, embedded, strict=True):
-        z = other if own is None else own
+    known = list(left_out or [None] * len(heads))
+    if any(each is None for each in known):
+        every = np.arange(len(codes))
+        embedded = [LeftOut(every, z) for z in model.split_by_member(model.embeddings(cases))]
+        known = [other if own is None else own for own, other in zip(known, embedded, strict=True)]
+    for head, (rows, z) in zip(heads, (each for each in known if each is not None), strict=True):
         with torch.no_grad():
             levels = [cosine.numpy() for cosine in head.similarities(torch.from_numpy(z))]
-        nearest.append([_nearest(cosine, codes) for cosine in levels])
-        company.append([_company(cosine, codes) for cosine in levels])
+        found = [(_nearest(cosine, codes[rows]), _company(cosine, codes[rows])) for cosine in levels]
+        nearest.append([near._replace(position=rows[near.position]) for near, _ in found])
+        company.append([others._replace(wrong_position=rows[others.wrong_position]) for _, others in found])
     positions = [each.position for levels in nearest for each in levels]
     wrong = [each.wrong_position for levels in company for each in levels]
     index = np.unique(np.concatenate([each.ravel() for each in (*positions, *wrong)]))

@@ -21,7 +21,7 @@ from pdftime.data.labels import classes_to_json
 from pdftime.data.prepare import Preparation
 from pdftime.data.series import SeriesSet
 from pdftime.explain.review import agreement_of, review_of
-from pdftime.fitted import FittedModel, KeptPrototypes, Member, Review, as_tensors, find_exemplars
+from pdftime.fitted import FittedModel, KeptPrototypes, LeftOut, Member, Review, as_tensors, find_exemplars
 from pdftime.model.network import PDFTime
 from pdftime.scores import score
 from pdftime.training.calibration import expected_calibration_error, fit_temperature
@@ -70,8 +70,8 @@ class MemberFit(NamedTuple):
     """Places of the training cases that it was judged by; none where others were given for that, or none kept."""
     probabilities: Tensor
     """(n, n_classes) of those cases, or of the given ones; double."""
-    left_out: NDArray[np.float32] | None = None
-    """(n_cases, d) embeddings of all training cases, made without them; None where there are none."""
+    left_out: LeftOut | None = None
+    """Embeddings of training cases that were made without them; None where there are none."""
     seconds: float = 0.0
 
 
@@ -130,13 +130,12 @@ def _fit_bank(examples: Examples, given: Examples | None, n_classes: int, settin
         probabilities = torch.softmax(scores_of(fit.network, given.x, given.mask).double(), dim=1)
         judged = given.y
     metrics = fit.metrics | {"view": "bank", "n_validation": len(judged)} | _measured(probabilities, judged)
-    everything = len(fit.rows) == len(examples.y)
     return MemberFit(
         Member(fit.network, 1.0, []),
         metrics,
         fit.rows if given is None else np.arange(0),
         probabilities,
-        fit.z.float().numpy() if everything else None,
+        LeftOut(fit.rows, fit.z.float().numpy()),
         time.perf_counter() - began,
     )
 
@@ -228,9 +227,10 @@ def _review(
         source = "held out"
     else:
         probabilities = model.probabilities(data.cases)
-    known = [fit.left_out for fit in fits]
-    if validation is None and all(z is not None for z in known):  # of all training cases, and none has taught itself
-        agreement = agreement_of(model, data.cases, known)
+    known = [fit.left_out for fit in fits if fit.left_out is not None]
+    same = [np.array_equal(each.rows, known[0].rows) for each in known]
+    if validation is None and len(known) == len(fits) and all(same):  # embedded already, and none has taught itself
+        agreement = agreement_of(model, known)
     else:
         agreement = agreement_of(model, looked_at.cases.take(index))
     return review_of(source, probabilities, looked_at.codes[index], index, agreement)

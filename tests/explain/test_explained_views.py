@@ -17,7 +17,7 @@ from pdftime.explain.maps import make_maps, score_and_margin
 from pdftime.explain.review import agreement_of
 from pdftime.explain.split import parts_of_score, read_out, split_over_tokens
 from pdftime.explain.untrained import untrained
-from pdftime.fitted import FittedModel
+from pdftime.fitted import FittedModel, LeftOut
 from pdftime.model.bank_network import BankNetwork, Scaling
 from pdftime.model.prototypes import FixedPrototypes
 
@@ -318,12 +318,14 @@ def test_agreement_on_known_embeddings_is_what_replacing_prototypes_by_hand_does
     z = np.random.default_rng(0).standard_normal((n_cases, head.level_0.shape[2])).astype(np.float32)
     unit = z / np.linalg.norm(z, axis=1, keepdims=True)
     nearest = exemplars.numbers[exemplars.nearest[0][0].position[:, :, 0]]  # (n_classes, k) training cases
-    same = 0
-    for case in unit:
+    same = np.zeros(n_cases)
+    for number, case in enumerate(unit):
         decisions = []
         for prototypes in (head.level_0.numpy(), unit[nearest]):
             terms = head.mass.numpy() * np.exp(prototypes @ case / float(head.temperature))
             decisions.append(int(terms.sum(axis=1).argmax()))
-        same += decisions[0] == decisions[1]
-    cases, _ = bumps(n_cases, span_of("bank"))
-    assert agreement_of(model, cases, [z]) == pytest.approx(same / n_cases)
+        same[number] = decisions[0] == decisions[1]
+    every_case = np.arange(n_cases)
+    sample = np.union1d(exemplars.numbers, every_case[::2])  # it holds the series behind prototypes
+    for rows in (every_case, sample):
+        assert agreement_of(model, [LeftOut(rows, z[rows])]) == pytest.approx(same[rows].mean())

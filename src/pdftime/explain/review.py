@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pdftime.data.series import SeriesSet
-from pdftime.fitted import FittedModel, Review
+from pdftime.fitted import FittedModel, LeftOut, Review
 from pdftime.model.prototypes import PrototypeHead
 
 N_BINS = 10
@@ -46,27 +46,27 @@ def review_of(
 
 
 @torch.no_grad()
-def agreement_of(
-    model: FittedModel, cases: SeriesSet, known: Sequence[NDArray[np.float32] | None] | None = None
-) -> float | None:
+def agreement_of(model: FittedModel, cases: SeriesSet | Sequence[LeftOut]) -> float | None:
     """Share of predictions, of 2000 cases at most, that stay when prototypes are their nearest training series.
 
-    `known` are embeddings of training cases, of those members that have them; if all have, `cases` are those cases.
+    The cases are series, or training cases as each member saw them when they were left out, the same for all.
     """
     exemplars = model.exemplars
     if exemplars is None:
         return None
-    every = -(-len(cases) // N_AGREEMENT)
     before: list[Tensor] = []
     after: list[Tensor] = []
     for number, member in enumerate(model.members):
-        own = None if known is None else known[number]
-        if own is not None:
-            z, real = (torch.from_numpy(own[rows]) for rows in (np.s_[::every], exemplars.numbers))
-        else:
+        if isinstance(cases, SeriesSet):
             z, real = (
-                _embedded(model, each, number) for each in (cases.take(slice(None, None, every)), exemplars.cases)
+                _embedded(model, cases.take(_some(len(cases))), number),
+                _embedded(model, exemplars.cases, number),
             )
+        else:
+            rows, known = cases[number]
+            # series that stand behind another member's prototypes may not be among its own, nor are they asked for
+            places = np.minimum(np.searchsorted(rows, exemplars.numbers), len(rows) - 1)
+            z, real = (torch.from_numpy(known[each]) for each in (_some(len(rows)), places))
         head = member.network.head
         assert isinstance(head, PrototypeHead)
         replaced = deepcopy(head)
@@ -77,6 +77,11 @@ def agreement_of(
             chances.append(torch.softmax(each(z)[-1].double() / member.temperature, dim=1))
     same = model.pooled(before).argmax(dim=1) == model.pooled(after).argmax(dim=1)
     return float(same.double().mean())
+
+
+def _some(n: int) -> slice:
+    """Every so many of n cases, so that they are not more than N_AGREEMENT."""
+    return slice(None, None, -(-n // N_AGREEMENT))
 
 
 def _embedded(model: FittedModel, cases: SeriesSet, number: int) -> Tensor:

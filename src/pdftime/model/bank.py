@@ -182,11 +182,11 @@ class Scratch:
     def __init__(self) -> None:
         self._kept: dict[str, Tensor] = {}
 
-    def __call__(self, name: str) -> Scratch.Place:
+    def __call__(self, name: str, dtype: torch.dtype = torch.float32) -> Scratch.Place:
         def place(shape: Sequence[int]) -> Tensor:
             size = math.prod(shape)
             if name not in self._kept or self._kept[name].numel() < size:
-                self._kept[name] = torch.empty(size)
+                self._kept[name] = torch.empty(size, dtype=dtype)
             return self._kept[name][:size].view(*shape)
 
         return place
@@ -270,9 +270,9 @@ def _local_terms(response: Tensor, bias: Tensor, inside: Tensor | None, lengths:
     some = above.sum(dim=-1, keepdim=True).clamp_min(1.0)
     runs = _run_lengths(above, scratch)
     longest = runs.amax(dim=-1, keepdim=True)
-    steps = torch.arange(runs.shape[-1], dtype=runs.dtype)
-    last = torch.where(runs == longest, steps, -1.0).amax(dim=-1, keepdim=True)  # of several equal ones the latest
-    within = ((steps <= last) & (steps > last - longest)).to(runs.dtype)
+    steps = torch.arange(runs.shape[-1])
+    last = torch.where(runs == longest, steps, -1).amax(dim=-1, keepdim=True)  # of several equal ones the latest
+    within = ((steps <= last) & (steps > last - longest)).to(above.dtype)
     n = lengths[:, None]
     return torch.stack([above / n, over * above / some, place * above / some, within / n])
 
@@ -290,14 +290,15 @@ def _above(
 
 
 def _run_lengths(above: Tensor, scratch: Scratch) -> Tensor:
-    """(..., t) of ones and zeros -> how many ones in a row end at each time point.
+    """(..., t) of ones and zeros -> how many ones in a row end at each time point, as whole numbers.
 
     The last zero before each time point is a running maximum, found by doubling: each pass looks twice as far.
     """
     n = above.shape[-1]
-    steps = torch.arange(1.0, n + 1.0, dtype=above.dtype)
-    last = torch.addcmul(steps, above, steps, value=-1.0, out=scratch("last")(above.shape))
-    other = scratch("other")(above.shape)
+    small = torch.int16 if n < 2**15 else torch.int32  # half the memory, half the time
+    steps = torch.arange(1, n + 1, dtype=small)
+    last = scratch("last", small)(above.shape).copy_(above).sub_(1).mul_(-steps)
+    other = scratch("other", small)(above.shape)
     reach = 1
     while reach < n:
         other[..., :reach] = last[..., :reach]

@@ -71,7 +71,7 @@ def fit_bank(examples: Examples, n_classes: int, config: BankConfig, seed: int) 
     targets = target_matrix(codes[rows], groups, counts)
     if large:
         del ridge
-        sums = _streamed(examples, bank, scaling, groupings, counts, features)
+        sums = _streamed(examples, rows, features, targets, bank, scaling, groupings, counts)
         solution, left_out = sums.choose_(features, targets, sample.weight, start=strength)
     else:
         solution, left_out = ridge.solve(targets), ridge.left_out(targets)
@@ -103,17 +103,21 @@ def _sample(codes: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
 
 def _streamed(
     examples: Examples,
+    rows: NDArray[np.int64],
+    features: Tensor,
+    targets: Tensor,
     bank: ConvolutionBank,
     scaling: Scaling,
     groupings: list[Grouping],
     counts: NDArray[np.int64],
-    features: Tensor,
 ) -> PrimalRidge:
-    """The regression of all cases, with features made batch by batch; those of the sample tell where they lie."""
+    """The regression of all cases: those of the sample, whose features are there, then the others batch by batch."""
     total = float(examples.weight.double().sum())
     ridge = PrimalRidge(features.shape[1], int(counts.sum()), total, features.mean(dim=0))
-    for start in range(0, len(examples.y), STREAM_CASES):
-        batch = examples.take(slice(start, start + STREAM_CASES))
+    ridge.add_(features, targets, examples.weight[rows])
+    others = np.delete(np.arange(len(examples.y)), rows)
+    for start in range(0, len(others), STREAM_CASES):
+        batch = examples.take(others[start : start + STREAM_CASES])
         made = scaled(bank(batch.x, batch.mask), scaling)
         codes = batch.y.numpy()
         groups = groups_of(made[:, : bank.n_counts], codes, groupings)

@@ -100,7 +100,7 @@ class PrimalRidge:
         share = weight.double() / self.weight_sum
         rows = features - self.centre
         weighted = rows * share[:, None].to(rows.dtype)
-        self.squares += (weighted.T @ rows).double()
+        self.squares += weighted.T @ rows
         self.cross += weighted.double().T @ targets
         self.sums += weighted.double().sum(dim=0)
         self.target_sums += share @ targets
@@ -115,15 +115,16 @@ class PrimalRidge:
         cross = (self.cross - self.sums[:, None] * self.target_sums) * self.n_cases
         mean_value = max(float(squares.diagonal().sum()) / self.n_cases, SMALLEST)
         rows = (features - self.centre).double() - self.sums
+        both = torch.cat([rows.T, cross], dim=1)
         share = weight.double() / self.weight_sum
 
         def tried(strength: float) -> tuple[float, Solution, Tensor]:
             system = squares.clone()
             system.diagonal().add_(strength * mean_value)
             factor = torch.linalg.cholesky(system)
-            projection = torch.cholesky_solve(cross, factor)
-            along = torch.linalg.solve_triangular(factor, rows.T, upper=False)
-            own = share * self.n_cases * along.square().sum(dim=0) + share
+            along = torch.linalg.solve_triangular(factor, both, upper=False)
+            projection = torch.linalg.solve_triangular(factor.T, along[:, len(rows) :], upper=True)
+            own = share * self.n_cases * along[:, : len(rows)].square().sum(dim=0) + share
             error = (targets - rows @ projection - self.target_sums) / (1.0 - own).clamp_min(1e-9)[:, None]
             offset = self.target_sums - (self.centre.double() + self.sums) @ projection
             size = float((share * error.square().mean(dim=1)).sum())
