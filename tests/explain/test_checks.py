@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from small_models import LENGTHS, VIEWS, bumps, fitted, span_of
 
 from pdftime.explain.caveats import caveats_of
-from pdftime.explain.checks import N_ORDERS, SHARES, check, correlation, rank_correlation, without
+from pdftime.explain.checks import N_ORDERS, check, correlation, rank_correlation
+from pdftime.explain.deletion import SHARES, without
 from pdftime.explain.evidence import explain
 from pdftime.explain.explanation import Explanation
 from pdftime.explain.untrained import untrained

@@ -116,8 +116,8 @@ def test_the_map_of_two_views_is_the_average_of_theirs_by_weight(every: dict[str
     bank, network = model.members
     assert bank.weight != network.weight
     share = bank.weight / (bank.weight + network.weight)
-    one, other = (make_maps([each.network], x, mask, baseline, quantity) for each in (bank, network))
-    both = make_maps([bank.network, network.network], x, mask, baseline, quantity, weights=model.weights)
+    one, other = (make_maps([each.network], x, mask, baseline, quantity)[0] for each in (bank, network))
+    both, _ = make_maps([bank.network, network.network], x, mask, baseline, quantity, weights=model.weights)
     for name in ("values", "frequency_values", "start", "stop"):
         mean = share * getattr(one, name) + (1.0 - share) * getattr(other, name)
         np.testing.assert_allclose(getattr(both, name), mean, atol=1e-9)

@@ -189,7 +189,7 @@ def test_maps_say_how_complete_they_are(every: dict[str, FittedModel], kind: str
     baseline, _ = baseline_of(model, x, mask)
     target = torch.arange(12) % 2
     networks = [member.network for member in model.members]
-    maps = make_maps(networks, x, mask, baseline, score_and_margin(target, 1 - target))
+    maps, _ = make_maps(networks, x, mask, baseline, score_and_margin(target, 1 - target))
     with torch.no_grad():
         here = torch.stack([network(x, mask).scores[-1].double() for network in networks]).mean(dim=0)
         base = torch.stack([network(baseline, mask).scores[-1].double() for network in networks]).mean(dim=0)
@@ -212,7 +212,7 @@ def test_maps_of_networks_of_ordinary_size_are_complete_to_one_percent(changes: 
         with torch.no_grad():
             scores = model.members[0].network(x, mask).scores[-1]
         target = scores.argmax(dim=1)
-        maps = make_maps(
+        maps, _ = make_maps(
             [model.members[0].network], x, mask, torch.zeros_like(x), score_and_margin(target, 1 - target)
         )
         assert maps.gap.max() <= 0.01

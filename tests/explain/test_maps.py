@@ -127,7 +127,7 @@ def test_a_map_comes_on_the_axis_of_its_own_series(models: dict[str, FittedModel
     ((_, x, mask),) = model.batches(cases)
     target = torch.tensor([each.source.target for each in explanations])
     networks = [member.network for member in model.members]
-    maps = make_maps(networks, x, mask, baseline_of(model, x, mask)[0], score_and_margin(target, 1 - target))
+    maps, _ = make_maps(networks, x, mask, baseline_of(model, x, mask)[0], score_and_margin(target, 1 - target))
     for row, each in enumerate(explanations):
         for number, found in enumerate((each.input_map, each.margin_map)):
             assert found.shape == (2, cases.lengths[row])
@@ -141,7 +141,7 @@ def test_steps_behind_the_end_get_exactly_nothing(every: dict[str, FittedModel],
     assert mask is not None
     target = torch.zeros(8, dtype=torch.long)
     networks = [member.network for member in model.members]
-    maps = make_maps(networks, x, mask, torch.zeros_like(x), score_and_margin(target, 1 - target))
+    maps, _ = make_maps(networks, x, mask, torch.zeros_like(x), score_and_margin(target, 1 - target))
     outside = ~mask[:, None, :].expand(x.shape).numpy()
     assert outside.any()
     for values in maps.values:
@@ -155,8 +155,8 @@ def test_the_map_of_an_ensemble_is_the_mean_of_its_members(models: dict[str, Fit
     target = torch.zeros(4, dtype=torch.long)
     quantity, baseline = score_and_margin(target, 1 - target), torch.zeros_like(x)
     networks = [member.network for member in model.members]
-    each = [make_maps([network], x, mask, baseline, quantity) for network in networks]
-    both = make_maps(networks, x, mask, baseline, quantity)
+    each = [make_maps([network], x, mask, baseline, quantity)[0] for network in networks]
+    both, _ = make_maps(networks, x, mask, baseline, quantity)
     for name in ("values", "frequency_values", "start", "stop"):
         mean = (getattr(each[0], name) + getattr(each[1], name)) / 2
         np.testing.assert_allclose(getattr(both, name), mean, atol=1e-9)

@@ -21,7 +21,8 @@ from pdftime.data.series import SeriesSet
 from pdftime.data.synthetic import PROBLEMS, make_problem
 from pdftime.errors import ConfigError
 from pdftime.estimator import PDFTimeClassifier
-from pdftime.explain.checks import on_prepared_axis, probability_of, without
+from pdftime.explain.checks import on_prepared_axis
+from pdftime.explain.deletion import probability_of, without
 from pdftime.explain.evidence import explain
 from pdftime.explain.explanation import Explanation
 from pdftime.explain.gallery import explain_model

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pdftime import fitted
 from pdftime.data.batches import generator_for, seed_for
+from pdftime.explain.deletion import SHARES, probability_of, without
 from pdftime.explain.explanation import Check, Checks, Curve, Explanation, Floats
-from pdftime.explain.maps import baseline_of, on_own_axis, score_map
+from pdftime.explain.maps import EXACT, baseline_of, on_own_axis, score_map
 from pdftime.explain.untrained import untrained
 from pdftime.fitted import FittedModel
 
-SHARES = np.linspace(0.0, 1.0, 11)
-"""Of the series, taken away or given; as many below one half as above, so that a random order gives both curves."""
 N_ORDERS = 3
 N_STEPS, N_CONTEXTS = 10, 4  # of maps that are compared with one another
 NOISE = 0.05  # of each channel's standard deviation
@@ -55,7 +55,9 @@ def check(explanation: Explanation) -> Checks:
     chance = float(random_lost[:, 1:-1].mean())
     checks.append(Check("AOPC", float(lost[1:-1].mean()), chance, True, MEANINGS["AOPC"]))
     target = torch.tensor([source.target])
-    foreign = score_map(untrained(model), x, mask, baseline, target, n_steps=N_STEPS, n_contexts=N_CONTEXTS)[0]
+    exact = explanation.where.method == EXACT
+    brief = partial(score_map, n_steps=N_STEPS, n_contexts=N_CONTEXTS, exact=exact)
+    foreign = brief(untrained(model), x, mask, baseline, target)[0]
     checks.append(
         Check(
             "likeness to an untrained network",
@@ -65,14 +67,12 @@ def check(explanation: Explanation) -> Checks:
             MEANINGS["untrained"],
         )
     )
-    calm, noisy = score_map(
+    calm, noisy = brief(
         model,
         torch.cat([x, _with_noise(x, inside)]),
         None if mask is None else mask.repeat(2, 1),
         baseline.repeat(2, 1, 1),
         target.repeat(2),
-        n_steps=N_STEPS,
-        n_contexts=N_CONTEXTS,
     )
     checks.append(
         Check(
@@ -117,31 +117,6 @@ def curves(
     inserted = np.pad(rows[-1], 1, constant_values=(nothing, whole))
     # what is left when a random order has lost a share s is a random part of size 1 - s
     return Curve(SHARES, deleted[0], deleted[1:]), Curve(SHARES, inserted, deleted[1:, ::-1])
-
-
-def without(values: Floats, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """(n, c, t): what is left when the highest `values` are taken away, at each inner one of `SHARES`."""
-    order = np.argsort(-values[inside], kind="stable")
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    left = np.ones((len(SHARES) - 2, *values.shape), bool)
-    for keep, share in zip(left, SHARES[1:-1], strict=True):
-        keep[inside] = rank >= round(share * len(order))
-    return left
-
-
-@torch.no_grad()
-def probability_of(model: FittedModel, x: Tensor, mask: Tensor | None, target: int) -> Floats:
-    """(n,) the target's calibrated probability of prepared series that share one mask, averaged over members."""
-    shared = None if mask is None else mask.expand(len(x), -1)
-    size = max(1, fitted.BATCH_POINTS // x.shape[2])
-    parts = []
-    for start in range(0, len(x), size):
-        rows = slice(start, start + size)
-        each = model.member_probabilities(x[rows], None if shared is None else shared[rows])
-        parts.append(model.pooled(each)[:, target])
-    found: Floats = torch.cat(parts).numpy()
-    return found
 
 
 def on_prepared_axis(values: Floats, inside: NDArray[np.bool_]) -> Floats:

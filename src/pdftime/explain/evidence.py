@@ -14,6 +14,7 @@ from torch import Tensor
 from pdftime.data.series import SeriesSet
 from pdftime.errors import DataError
 from pdftime.explain.caveats import caveats_of
+from pdftime.explain.deletion import most_missed
 from pdftime.explain.explanation import (
     AttributionMap,
     Explanation,
@@ -26,7 +27,7 @@ from pdftime.explain.explanation import (
     TokenEvidence,
 )
 from pdftime.explain.locality import DRAWABLE, locality
-from pdftime.explain.maps import AVERAGE, Maps, as_map, baseline_of, evidence_maps, make_maps, score_and_margin
+from pdftime.explain.maps import Maps, as_map, baseline_of, make_maps, score_and_margin
 from pdftime.explain.split import Parts, ReadOut, Split, parts_of_score, read_out, split_over_tokens
 from pdftime.fitted import FittedModel
 from pdftime.model.network import Output
@@ -86,10 +87,14 @@ class _Batch:
         self.order = np.argsort(-self.probabilities, axis=1, kind="stable")
         self.target, self.contrast = _pairs(self.order, target, contrast)
         targets, contrasts = torch.from_numpy(self.target), torch.from_numpy(self.contrast)
-        baseline, self.baseline_name = baseline_of(model, x, mask)
+        baseline, name = baseline_of(model, x, mask)
         quantities = score_and_margin(targets, contrasts)
-        self.maps = make_maps(networks, x, mask, baseline, quantities, weights=model.weights)
-        self.evidence = evidence_maps(model, x, mask, quantities)
+        maps, self.evidence = make_maps(networks, x, mask, baseline, quantities, name=name, weights=model.weights)
+        self.maps = [maps] * len(x)
+        if self.evidence is not None and all(member.view == "bank" for member in model.members):
+            both = [maps, self.evidence]
+            chosen = most_missed(model, x, mask, baseline, self.target, [each.values[0] for each in both])
+            self.maps = [both[number] for number in chosen]
         pairs = list(zip(networks, outputs, strict=True))
         self.splits = [split_over_tokens(network, x, mask, output, targets) for network, output in pairs]
         self.others = [read_out(network, output, contrasts) for network, output in pairs]
@@ -118,7 +123,7 @@ class _Batch:
             f"score of {labels[target]!r} less that of {labels[contrast]!r}",
         )
 
-        def on_own_axis(maps: Maps, number: int, baseline: str) -> AttributionMap:
+        def on_own_axis(maps: Maps, number: int) -> AttributionMap:
             return as_map(
                 maps,
                 number,
@@ -126,7 +131,6 @@ class _Batch:
                 length=length,
                 padded=self.padded,
                 quantity=quantities[number],
-                baseline=baseline,
                 channel_names=names,
             )
 
@@ -141,9 +145,9 @@ class _Batch:
             target=sheet,
             contrast=self._sheet(row, contrast, self.others, self.other_parts),
             tokens=self._tokens(row, length, sheet),
-            where=on_own_axis(self.maps, 0, self.baseline_name),
-            why_not=on_own_axis(self.maps, 1, self.baseline_name),
-            evidence=None if self.evidence is None else on_own_axis(self.evidence, 0, AVERAGE),
+            where=on_own_axis(self.maps[row], 0),
+            why_not=on_own_axis(self.maps[row], 1),
+            evidence=None if self.evidence is None else on_own_axis(self.evidence, 0),
             series=series,
             missing=np.isnan(series),
             channel_names=names,

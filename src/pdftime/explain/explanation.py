@@ -148,7 +148,7 @@ class Segment:
 class AttributionMap:
     """What values of a series add to one quantity, on its own axis, members averaged; exactly 0 where padded.
 
-    Integrated gradients of a network, Shapley values of a bank.
+    `method` says how they were found.
     """
 
     quantity: str
@@ -171,6 +171,9 @@ class AttributionMap:
     """Spans that together hold 80% of the positive mass, the largest share first."""
     neighbours: int = 1
     """Time points (of the unified length) that `values` are averaged over; sums per channel are as without."""
+    method: str = "integrated gradients"
+    """How it was found: 'integrated gradients' of a network, 'Shapley values' or 'exact evidence' of a bank; of both
+    views together the first two with an 'and'."""
 
     @property
     def total(self) -> float:
@@ -294,7 +297,8 @@ class Explanation:
     """(its own length,) the time stamps that the series came with, float64 or datetime64; None without."""
     evidence: AttributionMap | None = None
     """Of a bank: its exact evidence for the target, from average features on, laid on the values that its kernels
-    looked at. It says what speaks for the class, `where` what the decision would miss."""
+    looked at: what speaks for the class. `where` is this map where the decision misses what it names more than what
+    Shapley values name."""
 
     @property
     def input_map(self) -> Floats:

@@ -1,6 +1,7 @@
 """Maps on the input axis, of scores, margins, similarities; by time, channel, frequency.
 
-A network's are integrated gradients, a bank's Shapley values; a bank has a second one, its exact evidence.
+A network's are integrated gradients. A bank has Shapley values and its exact evidence; `explain` takes, case by
+case, the one that names what the decision misses most.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pdftime.explain.gradients import (
     integrate,
     mean_gradient,
 )
-from pdftime.explain.shapley import CONTEXTS, shapley_values
+from pdftime.explain.shapley import shapley_values
 from pdftime.fitted import FittedModel, Network, pooled
 from pdftime.model.bank_network import BankNetwork
 from pdftime.model.network import Output
@@ -34,6 +35,7 @@ NEIGHBOURS = 7  # time points that a map is averaged over, fewer in short series
 HELD = 0.8  # share of the positive mass that the segments hold
 
 
+GRADIENTS, SHAPLEY, EXACT = "integrated gradients", "Shapley values", "exact evidence"
 AVERAGE = "a case with the average features of the training series"  # where a bank's evidence begins
 
 
@@ -52,6 +54,10 @@ class Maps(NamedTuple):
     """(q, b) what is missing of completeness, as a share."""
     neighbours: int
     """Time points that values are averaged over."""
+    method: str
+    """How they were found."""
+    baseline: str
+    """What series are compared with."""
 
 
 def baseline_of(model: FittedModel, x: Tensor, mask: Tensor | None) -> tuple[Tensor, str]:
@@ -116,31 +122,34 @@ def make_maps(
     baseline: Tensor,
     quantity: Quantity,
     *,
+    name: str = "",
     weights: Sequence[float] | None = None,
     n_steps: int = STEPS,
-) -> Maps:
-    """The maps of the networks, averaged by weights that sum to 1, or alike."""
+) -> tuple[Maps, Maps | None]:
+    """The maps of the networks, averaged by weights that sum to 1, or alike; `name` is the baseline's.
+
+    The second are the exact evidence of the banks among them, laid on values; None where there is none.
+    """
     shares = [1.0 / len(networks)] * len(networks) if weights is None else weights
-    found = [_found(network, x, mask, baseline, quantity, n_steps) for network in networks]
-    smooth = any(not isinstance(network, BankNetwork) for network in networks)
-    return _as_maps(found, shares, width_of(x.shape[2]) if smooth else 1)
-
-
-def evidence_maps(model: FittedModel, x: Tensor, mask: Tensor | None, quantity: Quantity) -> Maps | None:
-    """The exact evidence of the model's banks, laid on values; None where there is no bank."""
-    banks = [
-        (member.network, weight)
-        for member, weight in zip(model.members, model.weights, strict=True)
-        if isinstance(member.network, BankNetwork)
+    exact = [_evidence(each, x, mask, quantity) if isinstance(each, BankNetwork) else None for each in networks]
+    found = [
+        _gradients(network, x, mask, baseline, quantity, n_steps)
+        if own is None or not isinstance(network, BankNetwork)
+        else _shapley(network, x, mask, baseline, quantity, own)
+        for network, own in zip(networks, exact, strict=True)
     ]
+    methods = [GRADIENTS if own is None else SHAPLEY for own in exact]
+    width = width_of(x.shape[2])
+    method = " and ".join(sorted(set(methods), reverse=True))
+    maps = _as_maps(found, shares, width if GRADIENTS in methods else 1, method, name)
+    banks = [(own, share) for own, share in zip(exact, shares, strict=True) if own is not None]
     if not banks:
-        return None
-    whole = sum(weight for _, weight in banks)
-    found = [_evidence(network, x, mask, quantity) for network, _ in banks]
-    return _as_maps(found, [weight / whole for _, weight in banks], width_of(x.shape[2]))
+        return maps, None
+    whole = sum(share for _, share in banks)
+    return maps, _as_maps([own for own, _ in banks], [share / whole for _, share in banks], width, EXACT, AVERAGE)
 
 
-def _as_maps(found: Sequence[_Found], shares: Sequence[float], neighbours: int) -> Maps:
+def _as_maps(found: Sequence[_Found], shares: Sequence[float], neighbours: int, method: str, baseline: str) -> Maps:
     together = _Found(*(pooled(parts, shares) for parts in zip(*found, strict=True)))
     return Maps(
         together.values.numpy(),
@@ -149,23 +158,30 @@ def _as_maps(found: Sequence[_Found], shares: Sequence[float], neighbours: int) 
         together.stop.numpy(),
         completeness_gap(together.values.sum(dim=(2, 3)), together.start, together.stop).numpy(),
         neighbours,
+        method,
+        baseline,
     )
 
 
-def _found(
+def _gradients(
     network: Network, x: Tensor, mask: Tensor | None, baseline: Tensor, quantity: Quantity, n_steps: int
 ) -> _Found:
-    """Integrated gradients from the baseline to the series, averaged over neighbours; Shapley values of a bank."""
-    if isinstance(network, BankNetwork):
-        values, start, stop, _ = shapley_values(network, x, mask, baseline, quantity)
-        frequencies = _evidence(network, x, mask, quantity).frequency_values
-        # evidence begins elsewhere; what that makes in a channel is no matter of any wave
-        frequencies[..., 0] += values.sum(dim=-1) - frequencies.sum(dim=-1)
-        return _Found(values, frequencies, start, stop)
+    """Integrated gradients from the baseline to the series, averaged over neighbours."""
     integral = integrate(network, x, mask, baseline, quantity, n_steps=n_steps)
     difference = (x - baseline).double()
     values = _averaged(integral.gradient * difference, mask)
     return _Found(values, by_frequency(integral.gradient, difference), integral.start, integral.stop)
+
+
+def _shapley(
+    network: BankNetwork, x: Tensor, mask: Tensor | None, baseline: Tensor, quantity: Quantity, exact: _Found
+) -> _Found:
+    """Shapley values of a bank; by frequency they are as its exact evidence."""
+    values, start, stop, _ = shapley_values(network, x, mask, baseline, quantity)
+    frequencies = exact.frequency_values.clone()
+    # evidence begins elsewhere; what that makes in a channel is no matter of any wave
+    frequencies[..., 0] += values.sum(dim=-1) - frequencies.sum(dim=-1)
+    return _Found(values, frequencies, start, stop)
 
 
 def _evidence(network: BankNetwork, x: Tensor, mask: Tensor | None, quantity: Quantity) -> _Found:
@@ -189,13 +205,19 @@ def score_map(
     target: Tensor,
     *,
     n_steps: int = 16,
-    n_contexts: int = CONTEXTS,
+    n_contexts: int | None = None,
+    exact: bool = False,
 ) -> Floats:
-    """(b, c, t) maps of the targets' scores on the prepared axis, with few even steps: for comparisons."""
+    """(b, c, t) maps of the targets' scores on the prepared axis, with few even steps: for comparisons.
+
+    Of a bank Shapley values, or its exact evidence.
+    """
     rule = even_rule(n_steps, len(x))
     each = []
     for network in (member.network for member in model.members):
-        if isinstance(network, BankNetwork):
+        if isinstance(network, BankNetwork) and exact:
+            each.append(_evidence(network, x, mask, score_of(target)).values[0])
+        elif isinstance(network, BankNetwork):
             found = shapley_values(network, x, mask, baseline, score_of(target), n_contexts=n_contexts)
             each.append(found.values[0])
         else:
@@ -259,7 +281,6 @@ def as_map(
     length: int,
     padded: bool,
     quantity: str,
-    baseline: str,
     channel_names: tuple[str, ...],
 ) -> AttributionMap:
     """One quantity's map of one case, on the series' own axis."""
@@ -269,7 +290,7 @@ def as_map(
     return AttributionMap(
         quantity=quantity,
         values=values,
-        baseline=baseline,
+        baseline=maps.baseline,
         start=float(maps.start[number, row]),
         stop=float(maps.stop[number, row]),
         completeness_gap=float(maps.gap[number, row]),
@@ -277,6 +298,7 @@ def as_map(
         frequency_values=maps.frequency_values[number, row],
         segments=segments_of(values, channel_names),
         neighbours=maps.neighbours,
+        method=maps.method,
     )
 
 
@@ -288,7 +310,8 @@ def prototype_map(source: Source, match: PrototypeMatch, channel_names: tuple[st
     alone = replace(model, members=[model.members[match.member]])
     baseline, name = baseline_of(alone, x, mask)
     networks = [member.network for member in alone.members]
-    maps = make_maps(networks, x, mask, baseline, similarity_to(match.level, code, match.number))
+    quantity = similarity_to(match.level, code, match.number)
+    maps, _ = make_maps(networks, x, mask, baseline, quantity, name=name)
     return as_map(
         maps,
         0,
@@ -296,7 +319,6 @@ def prototype_map(source: Source, match: PrototypeMatch, channel_names: tuple[st
         length=int(source.case.lengths[0]),
         padded=mask is not None,
         quantity=f"similarity to prototype {match.number + 1} of {match.label!r}",
-        baseline=name,
         channel_names=channel_names,
     )
 

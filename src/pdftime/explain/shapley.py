@@ -12,8 +12,11 @@ from pdftime.explain.gradients import HeadAlone, Quantity, of_rows
 from pdftime.model.bank_changes import Sample
 from pdftime.model.bank_network import EVIDENCE_POINTS, BankNetwork
 
-CONTEXTS = 16  # random parts of the series in which it is seen what values do
-SAMPLES = 4  # features are taken by turns, a quarter of them in each context
+CONTEXTS, SHORT = (
+    16,
+    256,
+)  # random parts of the series in which it is seen what values do; half as many of longer ones
+SAMPLES = 8  # features are taken by turns, an eighth of them in each context
 LEAST = 1e-3  # a factor beyond this is a sum of one sign that should have the other
 
 
@@ -38,7 +41,7 @@ def shapley_values(
     baseline: Tensor,
     quantity: Quantity,
     *,
-    n_contexts: int = CONTEXTS,
+    n_contexts: int | None = None,
 ) -> Shapley:
     """Shapley values against the baseline in Owen's form: what a value does where a random share s of the others has
     given way to the baseline, on average over s from 0 to 1.
@@ -46,6 +49,8 @@ def shapley_values(
     What every value does in one such context is found at once (`BankNetwork.changes`), so few contexts do. The
     estimates are then made to sum to what the series adds to the baseline.
     """
+    if n_contexts is None:
+        n_contexts = CONTEXTS if x.shape[1] * x.shape[2] <= SHORT else CONTEXTS // 2
     size = max(1, EVIDENCE_POINTS // x.shape[2])
     if len(x) > size:
         parts = []

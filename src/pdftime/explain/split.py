@@ -108,7 +108,7 @@ def token_evidence(
     """
     n = x.shape[2]
     if isinstance(network, BankNetwork):
-        tokens = network.evidence(x, mask, direction[None]).values[0].sum(dim=1)
+        tokens = network.evidence(x, mask, direction[None], frequencies=False).values[0].sum(dim=1)
         return tokens, torch.arange(n + 1, dtype=torch.float64)
     output = network(x, mask) if output is None else output
     tokens = output.tokens.double()

@@ -270,11 +270,14 @@ def _local_terms(response: Tensor, bias: Tensor, inside: Tensor | None, lengths:
     some = above.sum(dim=-1, keepdim=True).clamp_min(1.0)
     runs = _run_lengths(above, scratch)
     longest = runs.amax(dim=-1, keepdim=True)
-    steps = torch.arange(runs.shape[-1])
+    steps = torch.arange(runs.shape[-1], dtype=runs.dtype)
     last = torch.where(runs == longest, steps, -1).amax(dim=-1, keepdim=True)  # of several equal ones the latest
-    within = ((steps <= last) & (steps > last - longest)).to(above.dtype)
-    n = lengths[:, None]
-    return torch.stack([above / n, over * above / some, place * above / some, within / n])
+    terms = scratch("terms")((N_STATISTICS, *above.shape))
+    torch.div(above, lengths[:, None], out=terms[0])
+    torch.mul(over, above, out=terms[1]).div_(some)
+    torch.mul(above, place, out=terms[2]).div_(some)
+    torch.div((steps <= last) & (steps > last - longest), lengths[:, None], out=terms[3])
+    return terms
 
 
 def _above(

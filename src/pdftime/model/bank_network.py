@@ -71,14 +71,17 @@ class BankNetwork(nn.Module):
         return Output(self.head(z), z, z[:, None, :], None, [])
 
     @torch.no_grad()
-    def evidence(self, x: Tensor, mask: Tensor | None, direction: Tensor) -> BankEvidence:
+    def evidence(
+        self, x: Tensor, mask: Tensor | None, direction: Tensor, *, frequencies: bool = True
+    ) -> BankEvidence:
         """What each value of the series adds to direction (q, b, d) . z, exactly.
 
-        Together they give direction . (z - start), where start is the z of a case with average features.
+        Together they give direction . (z - start), where start is the z of a case with average features. Without
+        `frequencies`, the values alone are found, and there are none of those.
         """
         size = max(1, EVIDENCE_POINTS // x.shape[2])
         parts = [
-            self._evidence(x[rows], None if mask is None else mask[rows], direction[:, rows])
+            self._evidence(x[rows], None if mask is None else mask[rows], direction[:, rows], frequencies)
             for rows in (slice(start, start + size) for start in range(0, len(x), size))
         ]
         return BankEvidence(*(torch.cat(each, dim=1) for each in zip(*parts, strict=True)))
@@ -113,7 +116,7 @@ class BankNetwork(nn.Module):
         """(d,) the z of a case with average features."""
         return lifted(self.offset[None])[0]
 
-    def _evidence(self, x: Tensor, mask: Tensor | None, direction: Tensor) -> BankEvidence:
+    def _evidence(self, x: Tensor, mask: Tensor | None, direction: Tensor, by_frequency: bool) -> BankEvidence:
         features = self.bank(x, mask)
         weights = (direction[..., :-1].double() @ self.projection.double().T).float() * self.inverse  # (q, b, n)
         n = features.counts.shape[1]
@@ -125,10 +128,13 @@ class BankNetwork(nn.Module):
         average = (weights.double() * counted * self.centre).sum(dim=-1)  # (q, b), taken off evenly
         inside = torch.ones(len(x), x.shape[2]) if mask is None else mask.to(x.dtype)
         evenly = inside / (inside.sum(dim=1, keepdim=True) * x.shape[1])
+        values = by_part.sum(dim=0) - average[:, :, None, None] * evenly[:, None, :]
+        if not by_frequency:
+            return BankEvidence(values, values[..., :0])
         shares = self.bank.spectral_shares(x, mask)
         frequencies = torch.einsum("pqbc,pbcf->qbcf", by_part.sum(dim=-1), shares.double())
         frequencies[..., 0] -= average[:, :, None] / x.shape[1]
-        return BankEvidence(by_part.sum(dim=0) - average[:, :, None, None] * evenly[:, None, :], frequencies)
+        return BankEvidence(values, frequencies)
 
 
 def scaled(features: Features, scaling: Scaling) -> Tensor:
