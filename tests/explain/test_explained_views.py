@@ -126,10 +126,15 @@ def test_the_map_of_two_views_is_the_average_of_theirs_by_weight(every: dict[str
 @pytest.mark.parametrize("kind", VIEWS)
 def test_the_baseline_says_what_each_view_is_compared_with(every: dict[str, FittedModel], kind: str) -> None:
     (each,) = explain(every[kind], bumps(1, span_of(kind), seed=1)[0])
-    mean = "the mean of the training series, per channel"
-    assert each.where.baseline == each.why_not.baseline == mean
+    mean, average = (
+        "the mean of the training series, per channel",
+        "a case with the average features of the training series",
+    )
+    expected = average if each.where.method == "exact evidence" else mean
+    assert each.where.baseline == each.why_not.baseline == expected
+    assert each.where.method == each.why_not.method
     assert each.evidence is not None
-    assert each.evidence.baseline == "a case with the average features of the training series"
+    assert each.evidence.baseline == average
     for match in (each.target.matches[0], each.target.matches[-1]):
         assert each.prototype_map(match).baseline == mean
 
