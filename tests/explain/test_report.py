@@ -108,6 +108,7 @@ def test_numbers_are_those_of_the_explanation(model: PDFTimeClassifier, problem:
             assert whole == pytest.approx(sheet.score, abs=1e-4)
         for name in ("where", "why_not"):
             own = getattr(explanation, name)
+            assert (case[name]["method"], case[name]["baseline"]) == (own.method, own.baseline)
             limit = np.abs(own.values).max() / 32767
             assert np.abs(unpack(case[name]["values"]) - own.values).max() <= limit
             assert case[name]["by_channel"] == pytest.approx(own.by_channel, rel=1e-4, abs=1e-6)

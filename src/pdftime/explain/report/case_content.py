@@ -151,6 +151,7 @@ def _map(explanation: Explanation, attribution: AttributionMap, drawn: list[int]
     segments = attribution.segments
     position = {channel: place for place, channel in enumerate(drawn)}
     return {
+        "method": attribution.method,
         "baseline": attribution.baseline,
         "start": short(attribution.start),
         "stop": short(attribution.stop),

@@ -9,7 +9,7 @@ function drawWhere() {
     el(
       "p",
       { class: "note" },
-      `Each value of the series is compared with the baseline (${map.baseline}). What the values add, ${fixed(map.total)} in all, takes the score from ${fixed(map.start)} there to ${fixed(map.stop)} here; ${percent(map.gap, 2)} is left unexplained.`,
+      `Found by ${map.method}: each value of the series is compared with the baseline (${map.baseline}). What the values add, ${fixed(map.total)} in all, takes the score from ${fixed(map.start)} there to ${fixed(map.stop)} here; ${percent(map.gap, 2)} is left unexplained.`,
     ),
     timeline("where", "where"),
     legend([
