@@ -63,7 +63,8 @@ def by_all_orders(net: BankNetwork, x: Tensor, baseline: Tensor, target: int) ->
 def test_many_contexts_come_to_the_mean_over_all_orders(
     n_channels: int, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SAMPLES", 1)
+    for name in ("SAMPLES", "VIEW_SAMPLES"):  # every feature in every context
+        monkeypatch.setattr(module, name, 1)
     x = series(3, n_channels, n)
     net, baseline = network(x), torch.full_like(x, 0.1)
     found = shapley_values(net, x, None, baseline, score_of(TARGET), n_contexts=1500)
@@ -79,7 +80,8 @@ def test_many_contexts_come_to_the_mean_over_all_orders(
 def test_what_values_do_in_a_context_is_what_taking_them_out_and_in_does(
     padded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SAMPLES", 1)
+    for name in ("SAMPLES", "VIEW_SAMPLES"):  # every feature in every context
+        monkeypatch.setattr(module, name, 1)
     mask = torch.arange(12) < torch.tensor([12, 5, 1])[:, None] if padded else None
     x = series(3, 2, 12) if mask is None else series(3, 2, 12) * mask[:, None, :]
     net, baseline = network(x, mask), torch.zeros_like(x)

@@ -12,11 +12,10 @@ from pdftime.explain.gradients import HeadAlone, Quantity, of_rows
 from pdftime.model.bank_changes import Sample
 from pdftime.model.bank_network import EVIDENCE_POINTS, BankNetwork
 
-CONTEXTS, SHORT = (
-    16,
-    256,
-)  # random parts of the series in which it is seen what values do; half as many of longer ones
+CONTEXTS = 16  # random parts of the series in which it is seen what values do
+SHORT = 256  # time points; of a longer series of one channel half as many contexts are seen
 SAMPLES = 8  # features are taken by turns, an eighth of them in each context
+VIEW_SAMPLES = 4  # the same of the mixtures of several channels: four of 16
 LEAST = 1e-3  # a factor beyond this is a sum of one sign that should have the other
 
 
@@ -50,7 +49,7 @@ def shapley_values(
     estimates are then made to sum to what the series adds to the baseline.
     """
     if n_contexts is None:
-        n_contexts = CONTEXTS if x.shape[1] * x.shape[2] <= SHORT else CONTEXTS // 2
+        n_contexts = CONTEXTS if x.shape[1] > 1 or x.shape[2] <= SHORT else CONTEXTS // 2
     size = max(1, EVIDENCE_POINTS // x.shape[2])
     if len(x) > size:
         parts = []
@@ -98,7 +97,7 @@ def _mean_effects(
     `there` (n, c, t) says which values of the series a context has; it has the baseline's in place of the others.
     """
     head = HeadAlone(network.head)
-    n, step = len(there), min(SAMPLES, len(there))
+    n, step = len(there), min(SAMPLES if network.bank.n_views == 1 else VIEW_SAMPLES, len(there))
     found = []
     for first in range(step):
         own = there[first::step, None].expand(-1, len(x), -1, -1).flatten(0, 1)  # (m * b, c, t)
