@@ -152,6 +152,44 @@ def test_a_loaded_model_is_the_saved_one(choice: str, tmp_path: Path) -> None:
     assert model.explain_model().to_json() == loaded.explain_model().to_json()
 
 
+def fixed_times(n: int, seed: int) -> tuple[Any, Any]:
+    """Slow waves of any height at any time, and by class high or low ones at fixed times: what places are for."""
+    rng = np.random.default_rng(seed)
+    y, time = np.arange(n) % 3, np.arange(60) / 60
+
+    def waves(height: Any, centre: Any) -> Any:
+        return (height * np.exp(-(((time - centre) / 0.06) ** 2))).sum(axis=1)
+
+    height = np.array([[1, -1, 1, -1], [-1, 1, -1, 1], [1, 1, -1, -1]])[y]
+    fixed = waves(0.8 * height[..., None], np.array([0.2, 0.4, 0.6, 0.8])[:, None])
+    return fixed + waves(rng.standard_normal((n, 6, 1)), rng.random((n, 6, 1))), y
+
+
+@pytest.mark.parametrize("lengths", ["resample", "pad"])
+def test_a_bank_with_values_at_their_places_is_kept_and_no_part_of_them(lengths: str, tmp_path: Path) -> None:
+    series, y = fixed_times(90, seed=0)
+    fresh, fresh_y = fixed_times(30, seed=1)
+    shorter = [*series[:-1], series[-1][:59]]
+    model = fit(shorter, y, preset="fast", lengths=lengths)
+    assert model.metrics_["members"][0]["places"]
+    assert model.score(fresh, fresh_y) > 0.8
+    path = tmp_path / "model.pdftime"
+    model.save(path)
+    loaded = load(path)
+    assert_same(model, loaded, fresh)
+    assert explanations(model, fresh[:3]) == explanations(loaded, fresh[:3])
+    for explanation in loaded.explain(fresh[:3]):
+        assert explanation.check()["additivity error"].passed
+        assert explanation.check()["completeness gap"].passed
+
+    def fewer(arrays: dict[str, Any], header: dict[str, Any]) -> None:
+        for name in ("projection", "centre", "inverse"):
+            arrays[f"member.0.{name}"] = arrays[f"member.0.{name}"][:-1]
+
+    with pytest.raises(ModelFileError, match="bank of convol"):
+        load(forged(path, tmp_path / "forged.pdftime", fewer))
+
+
 @pytest.mark.parametrize("preset", ["network", "fast", "strong"])
 @pytest.mark.parametrize("lengths", ["resample", "pad"])
 def test_unequal_lengths_and_missing_values_are_kept(lengths: str, preset: str, tmp_path: Path) -> None:

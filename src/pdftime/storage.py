@@ -24,6 +24,7 @@ from pdftime.fitted import Company, Exemplars, FittedModel, KeptPrototypes, Memb
 from pdftime.model.bank import ConvolutionBank
 from pdftime.model.bank_network import BankNetwork, Scaling
 from pdftime.model.network import PDFTime
+from pdftime.model.places import n_places
 from pdftime.model.prototypes import FixedPrototypes, PrototypeHead
 from pdftime.training.tensors import from_arrays, to_arrays, with_prefix, without_prefix
 
@@ -150,9 +151,10 @@ def _bank_network(
     one = make(n_groups=1, n_biases=1).biases
     if biases.ndim != one.ndim or not biases.shape[1] or biases[:, :1].shape != one.shape:
         raise ModelFileError(f"the biases of its bank have the shape {tuple(biases.shape)}")
+    n_values = preparation.n_channels * n_places(preparation.n_channels, preparation.n_timepoints)
     for n_groups in (settings.bank.n_groups, max(1, settings.bank.n_groups // 2)):
         bank = make(n_groups=n_groups, n_biases=biases.shape[1])
-        if bank.n_counts + bank.n_pooled == len(projection):
+        if len(projection) - bank.n_features in (0, n_values):
             break
     else:
         raise ModelFileError("its bank of convolutions is not the one that its settings describe")

@@ -15,7 +15,16 @@ from pdftime.config import BankConfig
 from pdftime.data.batches import generator_for
 from pdftime.model import bank_network as module
 from pdftime.model.bank import ConvolutionBank, Features
-from pdftime.model.bank_network import BankNetwork, Scaling, fit_scaling, lifted, make_bank, scaled
+from pdftime.model.bank_network import (
+    BankNetwork,
+    Scaling,
+    fit_scaling,
+    lifted,
+    make_bank,
+    scaled,
+    scaled_features,
+)
+from pdftime.model.places import place_values
 from pdftime.model.prototypes import FixedPrototypes
 
 N_TARGETS = 3
@@ -29,11 +38,16 @@ def mask_of(lengths: list[int], n_timepoints: int) -> Tensor:
     return torch.arange(n_timepoints) < torch.tensor(lengths)[:, None]
 
 
-def network(x: Tensor, mask: Tensor | None = None, seed: int = 0) -> BankNetwork:
+def network(x: Tensor, mask: Tensor | None = None, seed: int = 0, n_places: int = 0) -> BankNetwork:
     """With biases and scaling of these cases, and a random projection."""
     bank = ConvolutionBank(x.shape[1], x.shape[2], n_groups=2, n_biases=1, seed=seed)
     bank.fit_biases_(x, mask, generator_for("biases"))
     scaling = fit_scaling(bank(x, mask))
+    if n_places:
+        centre = place_values(x, mask, n_places).mean(dim=0)
+        scaling = Scaling(
+            torch.cat([scaling.centre, centre]), torch.cat([scaling.inverse, torch.full_like(centre, 3.0)])
+        )
     projection = torch.randn(len(scaling.centre), N_TARGETS, generator=generator_for("projection", seed)) / 30.0
     offset = torch.randn(N_TARGETS, generator=generator_for("offset", seed))
     prototypes = F.normalize(torch.randn(2, 2, N_TARGETS + 1, generator=generator_for("p", seed)), dim=-1)
@@ -50,9 +64,11 @@ def features(counts: list[list[float]], pooled: list[list[float]]) -> Features:
 
 def test_z_is_linear_in_scaled_features_with_a_one_behind_it() -> None:
     x, mask = series(4, 2, 20), mask_of([20, 3, 11, 1], 20)
-    net = network(x, mask)
+    net = network(x, mask, n_places=5)
     output = net(x, mask)
-    values = scaled(net.bank(x, mask), Scaling(net.centre, net.inverse)).double()
+    bank_scaling = Scaling(net.centre[: net.bank.n_features], net.inverse[: net.bank.n_features])
+    at_places = (place_values(x, mask, 5) - net.centre[-10:]) * 3.0
+    values = torch.cat([scaled(net.bank(x, mask), bank_scaling), at_places], dim=1).double()
     for case in range(4):
         expected = [float(values[case] @ net.projection[:, d].double() + net.offset[d]) for d in range(N_TARGETS)]
         torch.testing.assert_close(output.z[case], torch.tensor([*expected, 1.0]), atol=1e-5, rtol=1e-5)
@@ -85,7 +101,7 @@ def assert_sums(net: BankNetwork, x: Tensor, mask: Tensor | None) -> None:
     assert evidence.shape == (2, *x.shape)
     total = (direction * (net(x, mask).z - net.start)).double().sum(dim=2)
     weights = (direction[..., :-1] @ net.projection.T).double()
-    size = (weights * scaled(net.bank(x, mask), Scaling(net.centre, net.inverse))).abs().sum(dim=2)
+    size = (weights * scaled_features(net.bank, x, mask, Scaling(net.centre, net.inverse))).abs().sum(dim=2)
     spread = (weights * net.inverse * net.centre).abs().sum(dim=2)  # what is taken off evenly is a term as well
     assert ((evidence.sum(dim=(2, 3)) - total).abs() <= 1e-5 * (size + spread)).all()
     assert ((frequencies.sum(dim=(2, 3)) - total).abs() <= 1e-5 * (size + spread)).all()
@@ -93,22 +109,55 @@ def assert_sums(net: BankNetwork, x: Tensor, mask: Tensor | None) -> None:
 
 @pytest.mark.parametrize("t", [1, 2, 7, 9, 24, 40])
 @pytest.mark.parametrize("n_channels", [1, 3])
-def test_evidence_sums_to_the_direction_times_what_z_is_from_its_start(t: int, n_channels: int) -> None:
+@pytest.mark.parametrize("n_places", [0, 4])
+def test_evidence_sums_to_the_direction_times_what_z_is_from_its_start(
+    t: int, n_channels: int, n_places: int
+) -> None:
     x = series(5, n_channels, t)
-    assert_sums(network(x), x, None)
+    assert_sums(network(x, n_places=n_places), x, None)
 
 
 @settings(max_examples=15, deadline=None)
-@given(c=st.integers(1, 4), t=st.integers(1, 40), data=st.data())
+@given(c=st.integers(1, 4), t=st.integers(1, 40), n_places=st.sampled_from([0, 1, 5]), data=st.data())
 def test_evidence_of_masked_series_sums_too_and_is_nothing_behind_their_ends(
-    c: int, t: int, data: st.DataObject
+    c: int, t: int, n_places: int, data: st.DataObject
 ) -> None:
     lengths = data.draw(st.lists(st.integers(1, t), min_size=2, max_size=5))
-    x, mask = series(len(lengths), c, t), mask_of(lengths, t)
-    net = network(x, mask)
+    mask = mask_of(lengths, t)
+    x = series(len(lengths), c, t) * mask[:, None, :]
+    net = network(x, mask, n_places=n_places)
     assert_sums(net, x, mask)
     evidence = net.evidence(x, mask, torch.ones(1, len(x), net.d_model)).values
     assert (evidence * ~mask[:, None, :] == 0.0).all()
+
+
+def test_evidence_of_values_at_their_places_lies_where_the_values_are() -> None:
+    x = series(4, 2, 24)
+    net = network(x, n_places=6)
+    net.projection[: net.bank.n_features] = 0.0
+    only = net.bank.n_features + 6 + 2  # of the second channel the third place: time points 8 to 11
+    net.projection[net.bank.n_features :] *= (torch.arange(12) == only - net.bank.n_features)[:, None]
+    direction = torch.randn(1, 4, net.d_model, generator=generator_for("direction"))
+    weight = (direction[0, :, :-1] @ net.projection[only]).double() * net.inverse[only]
+    expected = torch.zeros(4, 2, 24, dtype=torch.float64)
+    expected[:, 1, 8:12] = weight[:, None] * (x[:, 1, 8:12] - net.centre[only]) / 4.0
+    torch.testing.assert_close(net.evidence(x, None, direction).values[0], expected, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("lengths", [None, [20, 3, 11, 1]])
+def test_what_a_changed_value_does_to_values_at_their_places_is_in_the_changes(lengths: list[int] | None) -> None:
+    mask = None if lengths is None else mask_of(lengths, 20)
+    inside = torch.ones(4, 20, dtype=torch.bool) if mask is None else mask
+    x, change = (series(4, 2, 20, seed=seed) * inside[:, None, :] for seed in ("x", "change"))
+    net = network(x, mask, n_places=6)
+    net.projection[: net.bank.n_features] = 0.0
+    found = net.changes(x, mask, change)
+    for channel in range(2):
+        for time in range(20):
+            other = x.clone()
+            other[:, channel, time] += change[:, channel, time]
+            expected = net(other, mask).z - net(x, mask).z
+            torch.testing.assert_close(found[:, channel, time], expected, atol=1e-5, rtol=1e-4)
 
 
 def test_fresh_series_and_flat_ones_have_evidence_that_sums() -> None:

@@ -58,6 +58,7 @@ class ConvolutionBank(nn.Module):
     def __init__(self, n_channels: int, n_timepoints: int, *, n_groups: int, n_biases: int, seed: int) -> None:
         super().__init__()
         generator = torch.Generator().manual_seed(seed)
+        self.n_channels = n_channels
         self.n_views = 1 if n_channels == 1 else N_VIEWS
         per_view = max(1, n_groups // self.n_views)
         self.parts = [
@@ -68,6 +69,7 @@ class ConvolutionBank(nn.Module):
         n_kernels = self.parts[0].pooled.shape[:2].numel()
         self.n_counts = len(self.parts) * 2 * RIVALS * self.n_views * per_view
         self.n_pooled = len(self.parts) * n_biases * N_STATISTICS * n_kernels
+        self.n_features = self.n_counts + self.n_pooled
         shape = (len(self.parts), n_biases, self.n_views, n_kernels // self.n_views)
         self.register_buffer("biases", torch.zeros(shape))
 

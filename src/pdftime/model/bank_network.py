@@ -11,6 +11,7 @@ from pdftime.config import BankConfig
 from pdftime.model.bank import ConvolutionBank, Features, n_dilations
 from pdftime.model.bank_changes import Sample, feature_changes
 from pdftime.model.network import Output
+from pdftime.model.places import interval_shares, place_spectrum, place_values
 from pdftime.model.prototypes import FixedPrototypes
 
 ALL = Sample()
@@ -36,7 +37,10 @@ class BankEvidence(NamedTuple):
 
 
 class BankNetwork(nn.Module):
-    """Series -> features of the bank -> z, linear in them -> prototypes. Nothing in it has a gradient."""
+    """Series -> features of the bank -> z, linear in them -> prototypes. Nothing in it has a gradient.
+
+    Behind the bank's features there may be values at their places, the same number of each channel.
+    """
 
     seed: Tensor
     centre: Tensor
@@ -57,6 +61,7 @@ class BankNetwork(nn.Module):
         super().__init__()
         self.bank, self.head = bank, head
         self.d_model = projection.shape[1] + 1
+        self.n_places = (len(projection) - bank.n_features) // bank.n_channels
         self.register_buffer("seed", torch.tensor(seed))
         self.register_buffer("centre", scaling.centre)
         self.register_buffer("inverse", scaling.inverse)
@@ -65,7 +70,7 @@ class BankNetwork(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Output:
         """(b, c, t) -> Output; its one token is z, because evidence over time is `evidence`'s."""
-        features = scaled(self.bank(x, mask), Scaling(self.centre, self.inverse))
+        features = scaled_features(self.bank, x, mask, Scaling(self.centre, self.inverse))
         # in double precision: thousands of terms add up, and evidence must add up to the same
         z = lifted((features.double() @ self.projection.double() + self.offset).float())
         return Output(self.head(z), z, z[:, None, :], None, [])
@@ -109,7 +114,12 @@ class BankNetwork(nn.Module):
             else:
                 moved = after - before[..., None]
             found[..., :-1].index_add_(0, channels, torch.einsum("rmbt,rmd->rbtd", moved, times * weights[features]))
-        return found.transpose(0, 1)
+        found = found.transpose(0, 1)
+        if self.n_places:
+            of_places = weights[self.bank.n_features :].view(x.shape[1], self.n_places, -1)
+            slopes = torch.einsum("ant,cnd->actd", interval_shares(x, mask, self.n_places), of_places)
+            found[..., :-1] += change[..., None] * slopes
+        return found
 
     @property
     def start(self) -> Tensor:
@@ -123,18 +133,42 @@ class BankNetwork(nn.Module):
         there = features.counts > 0.0
         roots = features.counts.clamp_min(0.0).sqrt()
         of_counts = torch.where(there, weights[..., :n] / roots.clamp_min(1e-30), 0.0)
-        by_part = self.bank.evidence(x, mask, Features(of_counts, weights[..., n:]))
+        of_bank, of_places = weights[..., : self.bank.n_features], weights[..., self.bank.n_features :]
+        by_part = self.bank.evidence(x, mask, Features(of_counts, of_bank[..., n:]))
         counted = torch.cat([there, torch.ones_like(features.pooled, dtype=torch.bool)], dim=1)
-        average = (weights.double() * counted * self.centre).sum(dim=-1)  # (q, b), taken off evenly
+        average = (of_bank.double() * counted * self.centre[: self.bank.n_features]).sum(dim=-1)  # taken off evenly
         inside = torch.ones(len(x), x.shape[2]) if mask is None else mask.to(x.dtype)
         evenly = inside / (inside.sum(dim=1, keepdim=True) * x.shape[1])
         values = by_part.sum(dim=0) - average[:, :, None, None] * evenly[:, None, :]
+        at_places = self._place_evidence(x, mask, of_places) if self.n_places else torch.zeros_like(values)
+        values += at_places
         if not by_frequency:
             return BankEvidence(values, values[..., :0])
         shares = self.bank.spectral_shares(x, mask)
         frequencies = torch.einsum("pqbc,pbcf->qbcf", by_part.sum(dim=-1), shares.double())
         frequencies[..., 0] -= average[:, :, None] / x.shape[1]
+        if self.n_places:
+            frequencies += at_places.sum(dim=-1, keepdim=True) * place_spectrum(x, mask, self.n_places)
         return BankEvidence(values, frequencies)
+
+    def _place_evidence(self, x: Tensor, mask: Tensor | None, weights: Tensor) -> Tensor:
+        """(q, b, c, t): what values at their places add to weights (q, b, c * n) . their features."""
+        weights = weights.reshape(*weights.shape[:2], x.shape[1], self.n_places).double()
+        shares = interval_shares(x, mask, self.n_places).double().expand(len(x), -1, -1)
+        centre = self.centre[self.bank.n_features :].view(x.shape[1], -1).double()
+        here = torch.einsum("qbcn,bnt->qbct", weights, shares) * x
+        return here - torch.einsum("qbcn,bnt->qbct", weights * centre, shares)
+
+
+def scaled_features(bank: ConvolutionBank, x: Tensor, mask: Tensor | None, scaling: Scaling) -> Tensor:
+    """(b, n): all features of series (b, c, t); values at their places are as many as the scaling has for them."""
+    n = bank.n_features
+    features = scaled(bank(x, mask), Scaling(scaling.centre[:n], scaling.inverse[:n]))
+    n_values = len(scaling.centre) - n
+    if not n_values:
+        return features
+    values = place_values(x, mask, n_values // x.shape[1])
+    return torch.cat([features, (values - scaling.centre[n:]) * scaling.inverse[n:]], dim=1)
 
 
 def scaled(features: Features, scaling: Scaling) -> Tensor:

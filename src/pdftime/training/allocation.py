@@ -127,11 +127,11 @@ def allocate(
                 losses = current if taken.get(code) is grouping else losses_of(trial)
                 here = taken[code].silhouette if code in taken else 0.0
                 apart = grouping.silhouette > max(APART, here)
-                if taken.get(code) is grouping or _gain((current - losses) * share) > (-MARGIN if apart else MARGIN):
+                if taken.get(code) is grouping or gain((current - losses) * share) > (-MARGIN if apart else MARGIN):
                     trials.append((trial, losses, grouping))
             if trials:
                 likeliest = min(trials, key=lambda trial: float((trial[1] * share).mean()))
-                alike = [trial for trial in trials if _gain((likeliest[1] - trial[1]) * share) > -MARGIN]
+                alike = [trial for trial in trials if gain((likeliest[1] - trial[1]) * share) > -MARGIN]
                 groups, current, best = max(alike, key=lambda trial: trial[2].silhouette)
                 changed |= taken.get(code) is not best
                 taken[code] = best
@@ -140,8 +140,8 @@ def allocate(
     return groups, list(taken.values())
 
 
-def _gain(differences: Tensor) -> float:
-    """The mean in standard errors; 0 where nothing differs."""
+def gain(differences: Tensor) -> float:
+    """The mean of (n,) differences in standard errors; 0 where nothing differs."""
     error = float(differences.std()) / len(differences) ** 0.5
     return float(differences.mean()) / error if error > 0.0 else 0.0
 

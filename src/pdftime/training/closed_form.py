@@ -12,7 +12,8 @@ from torch import Tensor
 from pdftime.config import BankConfig
 from pdftime.data.batches import generator_for, seed_for, stratified_split
 from pdftime.model.bank import ConvolutionBank
-from pdftime.model.bank_network import BankNetwork, Scaling, fit_scaling, lifted, make_bank, scaled
+from pdftime.model.bank_network import BankNetwork, Scaling, fit_scaling, lifted, make_bank, scaled, scaled_features
+from pdftime.model.places import n_places, place_values
 from pdftime.model.prototypes import FixedPrototypes
 from pdftime.training.allocation import (
     Grouping,
@@ -24,6 +25,7 @@ from pdftime.training.allocation import (
     target_matrix,
 )
 from pdftime.training.loop import Examples
+from pdftime.training.place_choice import places_factor
 from pdftime.training.ridge import DualRidge, PrimalRidge
 
 EXACT_CASES = 4000  # up to here everything is found from products of cases; beyond, from sums over features
@@ -60,6 +62,14 @@ def fit_bank(examples: Examples, n_classes: int, config: BankConfig, seed: int) 
     scaling = fit_scaling(raw)
     features = scaled(raw, scaling)
     del raw
+    values = place_values(sample.x, sample.mask, n_places(*examples.x.shape[1:]))
+    factor = places_factor(features, values, codes[rows], sample.weight, seed)
+    if factor > 0.0:
+        centre = values.mean(dim=0)
+        features = torch.cat([features, (values - centre) * factor], dim=1)
+        scaling = Scaling(
+            torch.cat([scaling.centre, centre]), torch.cat([scaling.inverse, torch.full_like(centre, factor)])
+        )
     ridge = DualRidge(features, sample.weight)
     strength = ridge.choose_(target_matrix(codes[rows], np.zeros_like(codes[rows]), np.ones(n_classes, np.int64)))
     groups, groupings = allocate(
@@ -85,6 +95,7 @@ def fit_bank(examples: Examples, n_classes: int, config: BankConfig, seed: int) 
     metrics = {
         "strength": strength,
         "n_features": features.shape[1],
+        "places": factor > 0.0,
         "n_prototypes": counts.tolist(),
     }
     return BankFit(network, rows, z, metrics)
@@ -118,7 +129,7 @@ def _streamed(
     others = np.delete(np.arange(len(examples.y)), rows)
     for start in range(0, len(others), STREAM_CASES):
         batch = examples.take(others[start : start + STREAM_CASES])
-        made = scaled(bank(batch.x, batch.mask), scaling)
+        made = scaled_features(bank, batch.x, batch.mask, scaling)
         codes = batch.y.numpy()
         groups = groups_of(made[:, : bank.n_counts], codes, groupings)
         ridge.add_(made, target_matrix(codes, groups, counts), batch.weight)
