@@ -244,7 +244,7 @@ def rival_wins(response: Tensor, inside: Tensor | None, scratch: Scratch) -> Ite
     for highest in (True, False):
         best = (response.amax if highest else response.amin)(dim=1, keepdim=True)
         torch.eq(response, best, out=wins)  # straight to numbers: a mask of booleans costs many times as much
-        worth = torch.where(best > ROUNDING, best, 0.0) if highest else (best < -ROUNDING).to(best.dtype)
+        worth = torch.threshold_(best, ROUNDING, 0.0) if highest else torch.lt(best, -ROUNDING, out=best)
         wins *= worth if inside is None else worth.mul_(inside)
         yield wins
 

@@ -101,15 +101,16 @@ class BankNetwork(nn.Module):
 
     def _changes(self, x: Tensor, mask: Tensor | None, change: Tensor, sample: Sample) -> Tensor:
         weights = self.projection * self.inverse[:, None]
-        found = x.new_zeros(x.shape[1], len(x), x.shape[2], self.d_model)
+        found = x.new_zeros(x.shape[1], self.d_model, len(x), x.shape[2])
         for channels, features, before, after, times in feature_changes(self.bank, x, mask, change, sample):
             if int(features[0, 0]) < self.bank.n_counts:
                 centre = self.centre[features][:, :, None]
                 moved = _rooted(after, centre[..., None]) - _rooted(before, centre)[..., None]
             else:
                 moved = after - before[..., None]
-            found[..., :-1].index_add_(0, channels, torch.einsum("rmbt,rmd->rbtd", moved, times * weights[features]))
-        return found.transpose(0, 1)
+            added = torch.matmul(times * weights[features].transpose(1, 2), moved.flatten(2))  # (r, d, b * t)
+            found[:, :-1].index_add_(0, channels, added.view(*added.shape[:2], *moved.shape[2:]))
+        return found.permute(2, 0, 3, 1)
 
     @property
     def start(self) -> Tensor:
