@@ -14,7 +14,7 @@ from pdftime.model.network import Output
 from pdftime.model.prototypes import FixedPrototypes
 
 ALL = Sample()
-EVIDENCE_POINTS = 2048  # time points whose evidence is found together: local terms of all kernels are kept meanwhile
+EVIDENCE_POINTS = 4096  # time points whose evidence is found together: local terms of all kernels are kept meanwhile
 
 
 class Scaling(NamedTuple):
@@ -118,14 +118,14 @@ class BankNetwork(nn.Module):
         return lifted(self.offset[None])[0]
 
     def _evidence(self, x: Tensor, mask: Tensor | None, direction: Tensor, by_frequency: bool) -> BankEvidence:
-        features = self.bank(x, mask)
+        counts = self.bank.counts(x, mask)
         weights = (direction[..., :-1].double() @ self.projection.double().T).float() * self.inverse  # (q, b, n)
-        n = features.counts.shape[1]
-        there = features.counts > 0.0
-        roots = features.counts.clamp_min(0.0).sqrt()
+        n = counts.shape[1]
+        there = counts > 0.0
+        roots = counts.clamp_min(0.0).sqrt()
         of_counts = torch.where(there, weights[..., :n] / roots.clamp_min(1e-30), 0.0)
         by_part = self.bank.evidence(x, mask, Features(of_counts, weights[..., n:]))
-        counted = torch.cat([there, torch.ones_like(features.pooled, dtype=torch.bool)], dim=1)
+        counted = torch.cat([there, there.new_ones(len(x), self.bank.n_pooled)], dim=1)
         average = (weights.double() * counted * self.centre).sum(dim=-1)  # (q, b), taken off evenly
         inside = torch.ones(len(x), x.shape[2]) if mask is None else mask.to(x.dtype)
         evenly = inside / (inside.sum(dim=1, keepdim=True) * x.shape[1])
