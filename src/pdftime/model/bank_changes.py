@@ -107,16 +107,15 @@ def feature_changes(
         seen = windows[views]
         rivals = part.rivals.view(-1, RIVALS, n_groups, TAPS)[views][:, :, groups]
         places = torch.arange(RIVALS)[:, None] * n_groups + groups
-        for number, (before, after) in enumerate(_of_rivals(rivals, seen, moves, inside, lengths, scratch)):
-            rows = (number * bank.n_views + views) * RIVALS * n_groups
-            yield Change(channels, counts + rows[:, None] + places.flatten(), before, after, more[0])
+        rows = (torch.arange(2) * bank.n_views + views[:, None])[..., None] * RIVALS * n_groups + places.flatten()
+        before, after = _of_rivals(rivals, seen, moves, inside, lengths, scratch)
+        yield Change(channels, counts + rows.flatten(1), before, after, more[0])
         own = part.pooled[views][:, kernels]
         responses = torch.matmul(own, seen).view(*own.shape[:2], *x.shape[::2])
-        found = _of_pooled(own, responses, biases[:, views][:, :, kernels], moves, inside, lengths, scratch)
-        for statistic, (before, after) in enumerate(found):
-            numbers = torch.arange(len(biases))[:, None] * N_STATISTICS + statistic
-            rows = (numbers * bank.n_views + views)[..., None] * n_kernels + kernels  # (biases, r, k)
-            yield Change(channels, pooled + rows.transpose(0, 1).flatten(1), before, after, more[1])
+        numbers = torch.arange(N_STATISTICS - 1)[:, None] + torch.arange(len(biases)) * N_STATISTICS
+        rows = (numbers * bank.n_views + views[:, None, None])[..., None] * n_kernels + kernels
+        before, after = _of_pooled(own, responses, biases[:, views][:, :, kernels], moves, inside, lengths, scratch)
+        yield Change(channels, pooled + rows.flatten(1), before, after, more[1])
         counts += 2 * RIVALS * n_groups * bank.n_views
         pooled += len(biases) * N_STATISTICS * bank.n_views * n_kernels
 
@@ -153,23 +152,21 @@ def _of_rivals(
     inside: Tensor | None,
     lengths: Tensor,
     scratch: Scratch,
-) -> Iterator[tuple[Tensor, Tensor]]:
+) -> tuple[Tensor, Tensor]:
     """Before and after: how strongly kernels (r, 8, g, 9) win, and then how often they lose."""
     form, flat = kernels.shape[:3], kernels.flatten(1, 2)
     response = torch.matmul(flat, windows).view(*flat.shape[:2], len(lengths), -1)
     old = [_padded(wins, moves) for wins in rival_wins(response.view(*form, *response.shape[2:]), inside, scratch)]
-    gains = response.new_zeros(len(old), *form, *response.shape[2:])
+    total = torch.stack(old, dim=1).sum(dim=-1, keepdim=True)  # (r, 2, 8, g, b, 1)
+    sums = total.repeat(1, 1, 1, 1, 1, response.shape[-1])
     padded, taps = _padded(response, moves), F.pad(flat, (0, 1))
     for each in moves:
         moved = each.moved(padded, taps, scratch)
         new = rival_wins(moved.view(*form, *moved.shape[2:]), each.inside, scratch)
         for number, after in enumerate(new):
-            gains[number].add_(after.sub_(each.at_lags(old[number])).sum(dim=-3))
-    for before, gain in zip(old, gains, strict=True):
-        total = before.sum(dim=-1, keepdim=True)
-        sums = total + gain
-        sums.masked_fill_(sums < 0.5 * ROUNDING, 0.0)  # the least that wins is twice that: this is rounding
-        yield (total[..., 0] / lengths).flatten(1, 2), (sums / lengths[:, None]).flatten(1, 2)
+            sums[:, number].add_(after.sub_(each.at_lags(old[number])).sum(dim=-3))
+    torch.threshold_(sums, 0.5 * ROUNDING, 0.0)  # the least that wins is twice that: this is rounding
+    return (total[..., 0] / lengths).flatten(1, 3), sums.div_(lengths[:, None]).flatten(1, 3)
 
 
 def _of_pooled(
@@ -180,7 +177,7 @@ def _of_pooled(
     inside: Tensor | None,
     lengths: Tensor,
     scratch: Scratch,
-) -> Iterator[tuple[Tensor, Tensor]]:
+) -> tuple[Tensor, Tensor]:
     """Before and after: proportion, mean and place of responses (r, k, b, t) above biases (n, r, k)."""
     own = lengths[:1] if inside is None else lengths
     place = (torch.arange(responses.shape[-1]) + 0.5) / own[:, None] - 0.5
@@ -192,11 +189,11 @@ def _of_pooled(
     for each in moves:
         moved = (each.moved(padded, taps, scratch)[:, None] - level[..., None]).flatten(1, 2)
         gains += _terms(moved, each.at_lags(places), each.inside, scratch).sub_(each.at_lags(old)).sum(dim=-3)
-    sums = before + gains
-    some, some_after = (each[0].clamp_min(1.0) for each in (before, sums))
-    yield before[0][..., 0] / lengths, sums[0] / lengths[:, None]
-    for each, total in zip(before[1:], sums[1:], strict=True):
-        yield (each / some)[..., 0], total / some_after
+    sums = gains.add_(before)
+    for sum_of in (before, sums):
+        sum_of[1:] /= sum_of[0].clamp_min(1.0)
+        sum_of[0] /= lengths[:, None]
+    return before[..., 0].transpose(0, 1).flatten(1, 2), sums.transpose(0, 1).flatten(1, 2)
 
 
 def _terms(over: Tensor, place: Tensor, inside: Tensor | None, scratch: Scratch) -> Tensor:
