@@ -14,7 +14,7 @@ from pdftime.model.network import Output
 from pdftime.model.prototypes import FixedPrototypes
 
 ALL = Sample()
-EVIDENCE_POINTS = 4096  # time points whose evidence is found together: local terms of all kernels are kept meanwhile
+EVIDENCE_POINTS = 4096  # time points whose evidence is found together: responses of all kernels are kept meanwhile
 
 
 class Scaling(NamedTuple):
