@@ -16,6 +16,7 @@ from pdftime.explain import shapley as module
 from pdftime.explain.maps import score_and_margin, score_of
 from pdftime.explain.shapley import complete, shapley_values
 from pdftime.model.bank import N_STATISTICS, ConvolutionBank
+from pdftime.model.bank_changes import Sample
 from pdftime.model.bank_network import BankNetwork, fit_scaling
 from pdftime.model.prototypes import FixedPrototypes
 
@@ -140,6 +141,25 @@ def test_a_case_has_the_same_values_in_every_batch(monkeypatch: pytest.MonkeyPat
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-3)
     again = shapley_values(net, x, None, baseline, score_and_margin(TARGET, CONTRAST))
     assert all(torch.equal(one, other) for one, other in zip(apart, again, strict=True))
+
+
+@pytest.mark.parametrize(("n_channels", "step"), [(1, module.SAMPLES), (3, module.VIEW_SAMPLES)])
+@pytest.mark.parametrize("n_contexts", [3, 16])
+def test_a_context_sees_its_part_of_the_features_however_few_contexts_there_are(
+    n_channels: int, step: int, n_contexts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = series(2, n_channels, 30)
+    net, seen = network(x), []
+    changes = BankNetwork.changes
+
+    def recorded(self: BankNetwork, x: Tensor, mask: Tensor | None, change: Tensor, sample: Sample) -> Tensor:
+        seen.append((len(x), sample))
+        return changes(self, x, mask, change, sample)
+
+    monkeypatch.setattr(BankNetwork, "changes", recorded)
+    shapley_values(net, x, None, torch.zeros_like(x), score_of(TARGET[:2]), n_contexts=n_contexts)
+    assert [sample for _, sample in seen] == [Sample(first, step) for first in range(min(step, n_contexts))]
+    assert sum(n for n, _ in seen) == n_contexts * len(x)
 
 
 # Made to add up

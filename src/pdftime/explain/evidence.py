@@ -101,8 +101,7 @@ class _Batch:
         self.parts = [_parts(model, output, targets, member) for member, output in enumerate(outputs)]
         self.other_parts = [_parts(model, output, contrasts, member) for member, output in enumerate(outputs)]
         each = [
-            locality(network, x, mask, baseline, split.direction)
-            for network, split in zip(networks, self.splits, strict=True)
+            locality(network, x, mask, baseline, split) for network, split in zip(networks, self.splits, strict=True)
         ]
         self.locality = model.pooled(each).numpy()
         ends = [x.shape[2]] * len(x) if mask is None else mask.sum(dim=1).tolist()

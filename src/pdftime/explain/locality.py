@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pdftime import fitted
-from pdftime.explain.split import token_evidence
+from pdftime.explain.split import Split, token_evidence
 from pdftime.fitted import Network
 from pdftime.model.network import PDFTime
 
@@ -15,19 +15,20 @@ DRAWABLE = 0.8  # measured in docs/explanations.md: below it, token evidence poi
 
 
 @torch.no_grad()
-def locality(network: Network, x: Tensor, mask: Tensor | None, baseline: Tensor, direction: Tensor) -> Tensor:
+def locality(network: Network, x: Tensor, mask: Tensor | None, baseline: Tensor, split: Split) -> Tensor:
     """(b,) from 0, evidence depends on the whole series alike, to 1, on the series near its token alone.
 
-    An eighth of the series after the other is replaced by the baseline. Of the change in evidence
-    |token . direction - token' . direction|, the share at tokens in that eighth and half an eighth to each
-    side is compared with the share that such tokens have of the series. A class token has no place: 0.
+    An eighth of the series after the other is replaced by the baseline. Of the change in evidence, which the
+    `split` has of the series itself, |token . direction - token' . direction|, the share at tokens in that eighth
+    and half an eighth to each side is compared with the share that such tokens have of the series. A class token
+    has no place: 0.
     """
     zeros = x.new_zeros(len(x), dtype=torch.float64)
     if isinstance(network, PDFTime) and network.class_token is not None:
         return zeros
     ends = torch.full((len(x),), x.shape[2]) if mask is None else mask.sum(dim=1)
     time = torch.arange(x.shape[2])
-    before, edges = token_evidence(network, x, mask, direction)
+    before, edges = split.tokens, split.edges
     place = (edges[1:] + edges[:-1]) / 2
     inside = edges[:-1] < ends[:, None]
     near_change, change, expected = zeros.clone(), zeros.clone(), zeros.clone()
@@ -38,7 +39,7 @@ def locality(network: Network, x: Tensor, mask: Tensor | None, baseline: Tensor,
         hidden = (time >= start[..., None]) & (time < stop[..., None])
         other = torch.where(hidden[:, :, None, :], baseline, x).flatten(0, 1)
         masks = None if mask is None else mask.repeat(n, 1)
-        after, _ = token_evidence(network, other, masks, direction.repeat(n, 1))
+        after, _ = token_evidence(network, other, masks, split.direction.repeat(n, 1))
         moved = (after.view(n, *before.shape) - before).abs()
         margin = (stop - start)[..., None] / 2
         near = inside & (place >= start[..., None] - margin) & (place < stop[..., None] + margin)

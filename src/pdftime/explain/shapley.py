@@ -97,19 +97,20 @@ def _mean_effects(
     `there` (n, c, t) says which values of the series a context has; it has the baseline's in place of the others.
     """
     head = HeadAlone(network.head)
-    n, step = len(there), min(SAMPLES if network.bank.n_views == 1 else VIEW_SAMPLES, len(there))
+    n, step = len(there), SAMPLES if network.bank.n_views == 1 else VIEW_SAMPLES
+    keep = there[:, None].expand(-1, len(x), -1, -1)
+    contexts = torch.where(keep, x, baseline)  # (n, b, c, t)
+    z = network(contexts.flatten(0, 1), None if mask is None else mask.repeat(n, 1)).z.unflatten(0, (n, len(x)))
     found = []
-    for first in range(step):
-        own = there[first::step, None].expand(-1, len(x), -1, -1).flatten(0, 1)  # (m * b, c, t)
+    for first in range(min(step, n)):
+        own, context, before = (each[first::step].flatten(0, 1) for each in (keep, contexts, z))  # (m * b, ...)
         rows = torch.arange(len(x)).repeat(len(own) // len(x))
-        masks = None if mask is None else mask[rows]
-        context = torch.where(own, x[rows], baseline[rows])
-        z = network(context, masks).z
-        moved = z[:, None, None] + network.changes(
-            context, masks, (x + baseline)[rows] - 2.0 * context, Sample(first, step)
+        change = (x + baseline)[rows] - 2.0 * context
+        moved = before[:, None, None] + network.changes(
+            context, None if mask is None else mask[rows], change, Sample(first, step)
         )
         after = quantity(network, head(moved.flatten(0, 2)[:, None]), rows.repeat_interleave(x[0].numel())).double()
-        before = quantity(network, head(z[:, None]), rows).double()[:, None, None]
-        gain = (before - after.view(*own.shape, -1)) * torch.where(own, 1.0, -1.0)[..., None]
+        less = quantity(network, head(before[:, None]), rows).double()[:, None, None] - after.view(*own.shape, -1)
+        gain = less * torch.where(own, 1.0, -1.0)[..., None]
         found.append(gain.view(-1, *x.shape, gain.shape[-1]).sum(dim=0).movedim(-1, 0))
     return torch.stack(found).sum(dim=0) / n

@@ -107,13 +107,19 @@ class ConvolutionBank(nn.Module):
             counts[rows], pooled[rows] = self._features(x[rows], None if mask is None else mask[rows], scratch)
         return Features(counts, pooled)
 
+    @torch.no_grad()
+    def counts(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """(b, n_counts): the counts alone, all at once."""
+        lengths, scratch = lengths_of(x, mask), Scratch()
+        parts = (_counts(part, windows, inside, lengths, scratch) for part, _, windows, inside in self.walk(x, mask))
+        return torch.cat(list(parts)).T
+
     def _features(self, x: Tensor, mask: Tensor | None, scratch: Scratch) -> tuple[Tensor, Tensor]:
         b, t = len(x), x.shape[2]
         lengths = lengths_of(x, mask)
         counts, pooled = [], []
         for part, biases, windows, inside in self.walk(x, mask):
-            for wins in rival_wins(_rivals(part, windows, b, scratch), inside, scratch):
-                counts.append((wins.sum(dim=-1) / lengths).flatten(0, -2))
+            counts.append(_counts(part, windows, inside, lengths, scratch))
             response = _convolved(part.pooled, windows, scratch("pooled")).view(self.n_views, -1, b, t)
             for bias in biases:
                 pooled.append(_statistics(response, bias, inside, lengths, scratch).flatten(0, -2))
@@ -137,11 +143,11 @@ class ConvolutionBank(nn.Module):
             local = x.new_zeros(n_quantities, self.n_views, b, t, dtype=torch.float64)
             for wins in rival_wins(_rivals(part, windows, b, scratch), inside, scratch):
                 share = counts.take(wins.shape[:3]) / lengths
-                local += torch.einsum("vkgbt,qvkgb->qvbt", wins, share)
+                local += _weighed(wins.flatten(1, 2), share.flatten(2, 3))
             response = _convolved(part.pooled, windows, scratch("pooled")).view(self.n_views, -1, b, t)
             for bias in biases:
-                terms = _local_terms(response, bias, inside, lengths, scratch)
-                local += torch.einsum("svkbt,qsvkb->qvbt", terms, pooled.take(terms.shape[:3]))
+                shares = pooled.take(torch.Size([N_STATISTICS, *bias.shape]))
+                local += _local_sums(response, bias, shares, inside, lengths, scratch)
             found.append(_spread(local, part, both[part.difference].abs() + there))
         return torch.stack(found)
 
@@ -246,9 +252,15 @@ def rival_wins(response: Tensor, inside: Tensor | None, scratch: Scratch) -> Ite
     for highest in (True, False):
         best = (response.amax if highest else response.amin)(dim=1, keepdim=True)
         torch.eq(response, best, out=wins)  # straight to numbers: a mask of booleans costs many times as much
-        worth = torch.where(best > ROUNDING, best, 0.0) if highest else (best < -ROUNDING).to(best.dtype)
+        worth = torch.threshold_(best, ROUNDING, 0.0) if highest else torch.lt(best, -ROUNDING, out=best)
         wins *= worth if inside is None else worth.mul_(inside)
         yield wins
+
+
+def _counts(part: Part, windows: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch) -> Tensor:
+    """(n, b): how strongly each rival wins per time point, and then how often it is the lowest."""
+    both = rival_wins(_rivals(part, windows, len(lengths), scratch), inside, scratch)
+    return torch.stack([wins.sum(dim=-1) / lengths for wins in both]).flatten(0, -2)
 
 
 def _statistics(response: Tensor, bias: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch) -> Tensor:
@@ -266,20 +278,32 @@ def _statistics(response: Tensor, bias: Tensor, inside: Tensor | None, lengths: 
     return torch.stack([count / lengths, mean, centre, stretch / lengths])
 
 
-def _local_terms(response: Tensor, bias: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch) -> Tensor:
-    """(4, v, k, b, t): what each time point adds to `_statistics`."""
+def _local_sums(
+    response: Tensor, bias: Tensor, weights: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch
+) -> Tensor:
+    """(q, v, b, t): what each time point adds to `_statistics` together, with weights (q, 4, v, k, b)."""
     over, above, place = _above(response, bias, inside, lengths, scratch)
-    some = above.sum(dim=-1, keepdim=True).clamp_min(1.0)
+    some = above.sum(dim=-1).clamp_min(1.0)
+    proportion, mean, centre, stretch = weights.unbind(dim=1)
     runs = _run_lengths(above, scratch)
-    longest = runs.amax(dim=-1, keepdim=True)
-    steps = torch.arange(runs.shape[-1], dtype=runs.dtype)
-    last = torch.where(runs == longest, steps, -1).amax(dim=-1, keepdim=True)  # of several equal ones the latest
-    terms = scratch("terms")((N_STATISTICS, *above.shape))
-    torch.div(above, lengths[:, None], out=terms[0])
-    torch.mul(over, above, out=terms[1]).div_(some)
-    torch.mul(above, place, out=terms[2]).div_(some)
-    torch.div((steps <= last) & (steps > last - longest), lengths[:, None], out=terms[3])
-    return terms
+    longest = runs.amax(dim=-1)
+    steps = torch.arange(1, runs.shape[-1] + 1, dtype=runs.dtype)
+    ends = torch.eq(runs, longest[..., None], out=scratch("ends", runs.dtype)(runs.shape)).mul_(steps)
+    last = ends.amax(dim=-1).long()  # of several equal ones the latest
+    share = (stretch / lengths).double().transpose(2, 3)  # (q, v, b, k), from the first time point of it to the last
+    steep = share.new_zeros(*share.shape[:3], runs.shape[-1] + 1)
+    for edge, sign in ((last - longest, 1.0), (last, -1.0)):
+        steep.scatter_add_(3, edge.transpose(1, 2).expand_as(share), sign * share)
+    found = steep.cumsum(dim=3)[..., :-1]
+    found += _weighed(above, proportion / lengths)
+    found += _weighed(above, centre / some) * place
+    found += _weighed(over.mul_(above), mean / some)
+    return found
+
+
+def _weighed(values: Tensor, weights: Tensor) -> Tensor:
+    """Values (v, k, b, t) summed over kernels with weights (q, v, k, b) -> (q, v, b, t)."""
+    return torch.matmul(weights.permute(1, 3, 0, 2), values.transpose(1, 2)).permute(2, 0, 1, 3)
 
 
 def _above(

@@ -21,6 +21,8 @@ from pdftime.model.bank import (
     rival_wins,
 )
 
+NO_TAP = TAPS  # behind the taps of a kernel there is one that sees nothing
+
 
 class Change(NamedTuple):
     """Some features, and what becomes of them when one value of one channel changes; a row a view and channel."""
@@ -50,25 +52,28 @@ class Sample(NamedTuple):
 
 
 class _Moves(NamedTuple):
-    """What a change of the value at t does to the responses at t + lag, for l lags."""
+    """What a change of the value at t does to the responses at t + lag, for l lags `step` apart."""
 
-    lags: list[int]
+    first: int
+    """The least lag."""
+    step: int
     seen: list[tuple[list[int], Tensor]]
-    """For each lag a tap, and (r, l, b, t) how much more it sees; a second time where two taps see the value."""
+    """For each lag a tap, and (r, b, t) how much more it sees; a second time where two taps see the value."""
     inside: Tensor
     """(l, b or 1, t) 1 where there is such a response, 0 beyond the ends of the series."""
 
-    def at_lags(self, values: Tensor) -> Tensor:
-        """(..., b, t) -> (..., l, b, t): what is at t + lag; 0 beyond the ends of the axis."""
-        n, reach = values.shape[-1], max(map(abs, self.lags))
-        padded = F.pad(values, (reach, reach))
-        return torch.stack([padded[..., reach + lag : reach + lag + n] for lag in self.lags], dim=-3)
+    def at_lags(self, padded: Tensor) -> Tensor:
+        """(..., l, b, t) what is at t + lag of (..., b, reach + t + reach): a view."""
+        n_lags, _, n = self.inside.shape
+        reach = (padded.shape[-1] - n) // 2
+        return padded[..., reach + self.first :].unfold(-1, n, self.step)[..., :n_lags, :].transpose(-2, -3)
 
-    def moved(self, response: Tensor, kernels: Tensor) -> Tensor:
-        """Responses (r, k, b, t) of kernels (r, k, 9) -> (r, k, l, b, t) those at the lags after the move."""
-        found = self.at_lags(response)
+    def moved(self, padded: Tensor, kernels: Tensor, scratch: Scratch) -> Tensor:
+        """Responses, padded, of kernels (r, k, 10) -> (r, k, l, b, t) those at the lags after the move."""
+        found = self.at_lags(padded)
+        place = scratch("moved")(found.shape)
         for taps, seen in self.seen:
-            found.addcmul_(kernels[:, :, taps, None, None], seen[:, None])
+            found = torch.addcmul(found, kernels[:, :, taps, None, None], seen[:, None, None], out=place)
         return found
 
 
@@ -102,87 +107,101 @@ def feature_changes(
         seen = windows[views]
         rivals = part.rivals.view(-1, RIVALS, n_groups, TAPS)[views][:, :, groups]
         places = torch.arange(RIVALS)[:, None] * n_groups + groups
-        for number, (before, after) in enumerate(_of_rivals(rivals, seen, moves, inside, lengths, scratch)):
-            rows = (number * bank.n_views + views) * RIVALS * n_groups
-            yield Change(channels, counts + rows[:, None] + places.flatten(), before, after, more[0])
+        rows = (torch.arange(2) * bank.n_views + views[:, None])[..., None] * RIVALS * n_groups + places.flatten()
+        before, after = _of_rivals(rivals, seen, moves, inside, lengths, scratch)
+        yield Change(channels, counts + rows.flatten(1), before, after, more[0])
         own = part.pooled[views][:, kernels]
         responses = torch.matmul(own, seen).view(*own.shape[:2], *x.shape[::2])
-        found = _of_pooled(own, responses, biases[:, views][:, :, kernels], moves, inside, lengths)
-        for statistic, (before, after) in enumerate(found):
-            numbers = torch.arange(len(biases))[:, None] * N_STATISTICS + statistic
-            rows = (numbers * bank.n_views + views)[..., None] * n_kernels + kernels  # (biases, r, k)
-            yield Change(channels, pooled + rows.transpose(0, 1).flatten(1), before, after, more[1])
+        numbers = torch.arange(N_STATISTICS - 1)[:, None] + torch.arange(len(biases)) * N_STATISTICS
+        rows = (numbers * bank.n_views + views[:, None, None])[..., None] * n_kernels + kernels
+        before, after = _of_pooled(own, responses, biases[:, views][:, :, kernels], moves, inside, lengths, scratch)
+        yield Change(channels, pooled + rows.flatten(1), before, after, more[1])
         counts += 2 * RIVALS * n_groups * bank.n_views
         pooled += len(biases) * N_STATISTICS * bank.n_views * n_kernels
 
 
-def _moves(part: Part, change: Tensor, inside: Tensor | None) -> _Moves:
-    """Of a change (r, b, t) of single values."""
-    n = change.shape[2]
+def _moves(part: Part, change: Tensor, inside: Tensor | None) -> list[_Moves]:
+    """Of a change (r, b, t) of single values, at all lags."""
+    step, taps = part.dilation, list(reversed(range(TAPS)))  # the last tap sees it first
+    first = -(TAPS // 2) * step
     if part.difference:  # a value is in its own difference and in the next
         own, following = F.pad(change[..., 1:], (1, 0)), F.pad(-change[..., :-1], (0, 1))
         if inside is not None:
             following = following * F.pad(inside[:, 1:], (0, 1))
-        sources = [(0, own), (1, following)]
+        if step == 1:
+            runs = [(first, [([*taps, NO_TAP], own), ([NO_TAP, *taps], following)])]
+        else:
+            runs = [(first, [(taps, own)]), (first + 1, [(taps, following)])]
     else:
-        sources = [(0, change)]
-    by_lag: dict[int, list[tuple[int, Tensor]]] = {}
-    for tap in range(TAPS):
-        for later, seen in sources:
-            by_lag.setdefault(later - (tap - TAPS // 2) * part.dilation, []).append((tap, seen))
-    lags = [lag for lag in by_lag if abs(lag) < n]
-    nothing = (0, torch.zeros_like(change))
-    terms = []
-    for turn in range(max(len(by_lag[lag]) for lag in lags)):
-        each = [by_lag[lag][turn] if turn < len(by_lag[lag]) else nothing for lag in lags]
-        terms.append(([tap for tap, _ in each], torch.stack([seen for _, seen in each], dim=1)))
-    found = _Moves(lags, terms, torch.ones(0))
-    return found._replace(inside=found.at_lags(torch.ones(1, n) if inside is None else inside))
+        runs = [(first, [(taps, change)])]
+    there = torch.ones(1, change.shape[2]) if inside is None else inside
+    found = [_Moves(least, step, seen, there.expand(len(seen[0][0]), -1, -1)) for least, seen in runs]
+    return [each._replace(inside=each.at_lags(_padded(there, found))) for each in found]
+
+
+def _padded(values: Tensor, moves: list[_Moves]) -> Tensor:
+    """(..., t) -> (..., reach + t + reach): 0 beyond the ends, as far as a change of one value reaches."""
+    reach = 1 - moves[0].first  # a value is in the next difference too
+    return F.pad(values, (reach, reach))
 
 
 def _of_rivals(
-    kernels: Tensor, windows: Tensor, moves: _Moves, inside: Tensor | None, lengths: Tensor, scratch: Scratch
-) -> Iterator[tuple[Tensor, Tensor]]:
+    kernels: Tensor,
+    windows: Tensor,
+    moves: list[_Moves],
+    inside: Tensor | None,
+    lengths: Tensor,
+    scratch: Scratch,
+) -> tuple[Tensor, Tensor]:
     """Before and after: how strongly kernels (r, 8, g, 9) win, and then how often they lose."""
-    flat = kernels.flatten(1, 2)
+    form, flat = kernels.shape[:3], kernels.flatten(1, 2)
     response = torch.matmul(flat, windows).view(*flat.shape[:2], len(lengths), -1)
-    old = [
-        wins.clone() for wins in rival_wins(response.view(*kernels.shape[:3], *response.shape[2:]), inside, scratch)
-    ]
-    moved = moves.moved(response, flat)
-    new = rival_wins(moved.view(*kernels.shape[:3], *moved.shape[2:]), moves.inside, scratch)
-    for before, after in zip(old, new, strict=True):
-        total = before.sum(dim=-1, keepdim=True)
-        sums = total + (after.sum(dim=-3) - moves.at_lags(before).sum(dim=-3))
-        sums.masked_fill_(sums < 0.5 * ROUNDING, 0.0)  # the least that wins is twice that: this is rounding
-        yield (total[..., 0] / lengths).flatten(1, 2), (sums / lengths[:, None]).flatten(1, 2)
+    old = [_padded(wins, moves) for wins in rival_wins(response.view(*form, *response.shape[2:]), inside, scratch)]
+    total = torch.stack(old, dim=1).sum(dim=-1, keepdim=True)  # (r, 2, 8, g, b, 1)
+    sums = total.repeat(1, 1, 1, 1, 1, response.shape[-1])
+    padded, taps = _padded(response, moves), F.pad(flat, (0, 1))
+    for each in moves:
+        moved = each.moved(padded, taps, scratch)
+        new = rival_wins(moved.view(*form, *moved.shape[2:]), each.inside, scratch)
+        for number, after in enumerate(new):
+            sums[:, number].add_(after.sub_(each.at_lags(old[number])).sum(dim=-3))
+    torch.threshold_(sums, 0.5 * ROUNDING, 0.0)  # the least that wins is twice that: this is rounding
+    return (total[..., 0] / lengths).flatten(1, 3), sums.div_(lengths[:, None]).flatten(1, 3)
 
 
 def _of_pooled(
-    kernels: Tensor, responses: Tensor, biases: Tensor, moves: _Moves, inside: Tensor | None, lengths: Tensor
-) -> Iterator[tuple[Tensor, Tensor]]:
+    kernels: Tensor,
+    responses: Tensor,
+    biases: Tensor,
+    moves: list[_Moves],
+    inside: Tensor | None,
+    lengths: Tensor,
+    scratch: Scratch,
+) -> tuple[Tensor, Tensor]:
     """Before and after: proportion, mean and place of responses (r, k, b, t) above biases (n, r, k)."""
-    n = responses.shape[-1]
     own = lengths[:1] if inside is None else lengths
-    place = (torch.arange(n) + 0.5) / own[:, None] - 0.5
-    level = biases.transpose(0, 1)  # (r, n, k)
-    over = (responses[:, None] - level[..., None, None]).flatten(1, 2)
-    moved = (moves.moved(responses, kernels)[:, None] - level[..., None, None, None]).flatten(1, 2)
-    old, new = _terms(over, place, inside), _terms(moved, moves.at_lags(place), moves.inside)
-    before = [term.sum(dim=-1, keepdim=True) for term in old]
-    sums = [
-        total + (after.sum(dim=-3) - moves.at_lags(term).sum(dim=-3))
-        for total, term, after in zip(before, old, new, strict=True)
-    ]
-    some, some_after = (each[0].clamp_min(1.0) for each in (before, sums))
-    yield before[0][..., 0] / lengths, sums[0] / lengths[:, None]
-    for each, total in zip(before[1:], sums[1:], strict=True):
-        yield (each / some)[..., 0], total / some_after
+    place = (torch.arange(responses.shape[-1]) + 0.5) / own[:, None] - 0.5
+    level = biases.transpose(0, 1)[..., None, None]  # (r, n, k, 1, 1)
+    terms = _terms((responses[:, None] - level).flatten(1, 2), place, inside, scratch)
+    before, gains = terms.sum(dim=-1, keepdim=True), torch.zeros_like(terms)
+    old, places, padded = (_padded(values, moves) for values in (terms, place, responses))
+    taps = F.pad(kernels, (0, 1))
+    for each in moves:
+        moved = (each.moved(padded, taps, scratch)[:, None] - level[..., None]).flatten(1, 2)
+        gains += _terms(moved, each.at_lags(places), each.inside, scratch).sub_(each.at_lags(old)).sum(dim=-3)
+    sums = gains.add_(before)
+    for sum_of in (before, sums):
+        sum_of[1:] /= sum_of[0].clamp_min(1.0)
+        sum_of[0] /= lengths[:, None]
+    return before[..., 0].transpose(0, 1).flatten(1, 2), sums.transpose(0, 1).flatten(1, 2)
 
 
-def _terms(over: Tensor, place: Tensor, inside: Tensor | None) -> list[Tensor]:
-    """Of each response: whether it is above 0, how far, and where."""
-    above = (over > 0.0).to(over.dtype)
+def _terms(over: Tensor, place: Tensor, inside: Tensor | None, scratch: Scratch) -> Tensor:
+    """(3, ...) of each response: whether it is above 0, how far, and where."""
+    terms = scratch("terms")((3, *over.shape))
+    above = torch.gt(over, 0.0, out=terms[0])
     if inside is not None:
         above *= inside
-    return [above, over * above, place * above]
+    torch.mul(over, above, out=terms[1])
+    torch.mul(place, above, out=terms[2])
+    return terms

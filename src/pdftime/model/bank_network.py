@@ -15,7 +15,7 @@ from pdftime.model.places import interval_shares, place_spectrum, place_values
 from pdftime.model.prototypes import FixedPrototypes
 
 ALL = Sample()
-EVIDENCE_POINTS = 2048  # time points whose evidence is found together: local terms of all kernels are kept meanwhile
+EVIDENCE_POINTS = 4096  # time points whose evidence is found together: responses of all kernels are kept meanwhile
 
 
 class Scaling(NamedTuple):
@@ -106,15 +106,16 @@ class BankNetwork(nn.Module):
 
     def _changes(self, x: Tensor, mask: Tensor | None, change: Tensor, sample: Sample) -> Tensor:
         weights = self.projection * self.inverse[:, None]
-        found = x.new_zeros(x.shape[1], len(x), x.shape[2], self.d_model)
+        found = x.new_zeros(x.shape[1], self.d_model, len(x), x.shape[2])
         for channels, features, before, after, times in feature_changes(self.bank, x, mask, change, sample):
             if int(features[0, 0]) < self.bank.n_counts:
                 centre = self.centre[features][:, :, None]
                 moved = _rooted(after, centre[..., None]) - _rooted(before, centre)[..., None]
             else:
                 moved = after - before[..., None]
-            found[..., :-1].index_add_(0, channels, torch.einsum("rmbt,rmd->rbtd", moved, times * weights[features]))
-        found = found.transpose(0, 1)
+            added = torch.matmul(times * weights[features].transpose(1, 2), moved.flatten(2))  # (r, d, b * t)
+            found[:, :-1].index_add_(0, channels, added.view(*added.shape[:2], *moved.shape[2:]))
+        found = found.permute(2, 0, 3, 1)
         if self.n_places:
             of_places = weights[self.bank.n_features :].view(x.shape[1], self.n_places, -1)
             slopes = torch.einsum("ant,cnd->actd", interval_shares(x, mask, self.n_places), of_places)
@@ -127,15 +128,15 @@ class BankNetwork(nn.Module):
         return lifted(self.offset[None])[0]
 
     def _evidence(self, x: Tensor, mask: Tensor | None, direction: Tensor, by_frequency: bool) -> BankEvidence:
-        features = self.bank(x, mask)
+        counts = self.bank.counts(x, mask)
         weights = (direction[..., :-1].double() @ self.projection.double().T).float() * self.inverse  # (q, b, n)
-        n = features.counts.shape[1]
-        there = features.counts > 0.0
-        roots = features.counts.clamp_min(0.0).sqrt()
+        n = counts.shape[1]
+        there = counts > 0.0
+        roots = counts.clamp_min(0.0).sqrt()
         of_counts = torch.where(there, weights[..., :n] / roots.clamp_min(1e-30), 0.0)
         of_bank, of_places = weights[..., : self.bank.n_features], weights[..., self.bank.n_features :]
         by_part = self.bank.evidence(x, mask, Features(of_counts, of_bank[..., n:]))
-        counted = torch.cat([there, torch.ones_like(features.pooled, dtype=torch.bool)], dim=1)
+        counted = torch.cat([there, there.new_ones(len(x), self.bank.n_pooled)], dim=1)
         average = (of_bank.double() * counted * self.centre[: self.bank.n_features]).sum(dim=-1)  # taken off evenly
         inside = torch.ones(len(x), x.shape[2]) if mask is None else mask.to(x.dtype)
         evenly = inside / (inside.sum(dim=1, keepdim=True) * x.shape[1])
