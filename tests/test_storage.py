@@ -23,6 +23,7 @@ from torch import nn
 from pdftime import PDFTimeClassifier, check_series, load
 from pdftime.container import FORMAT_VERSION, read_container, write_container
 from pdftime.errors import ModelFileError
+from pdftime.explain.report.model_content import facts_of
 
 KEPT = Path(__file__).parent / "data_files"
 NETWORK = {
@@ -176,6 +177,7 @@ def test_a_bank_with_values_at_their_places_is_kept_and_no_part_of_them(lengths:
     path = tmp_path / "model.pdftime"
     model.save(path)
     loaded = load(path)
+    assert dict(facts_of(loaded.model_))["Features of the bank"].endswith(", with values at their places")
     assert_same(model, loaded, fresh)
     assert explanations(model, fresh[:3]) == explanations(loaded, fresh[:3])
     for explanation in loaded.explain(fresh[:3]):
@@ -569,6 +571,7 @@ CONFINED = """
 import resource, sys
 from pdftime import load
 from pdftime.errors import ModelFileError
+from pdftime.explain.report.model_content import facts_of
 load(sys.argv[1])
 with open("/proc/self/statm") as statm:
     used = int(statm.read().split()[0]) * resource.getpagesize()

@@ -134,7 +134,9 @@ def facts_of(model: FittedModel) -> list[tuple[str, str]]:
         if "epochs" in measured:
             facts.append((f"{whose}Passes over the training cases", str(measured["epochs"])))
         if "n_features" in measured:
-            facts.append((f"{whose}Features of the bank", f"{measured['n_features']:,}"))
+            text = f"{measured['n_features']:,}"
+            taken = measured.get("places", False)  # models before these were an option do not say
+            facts.append((f"{whose}Features of the bank", text + ", with values at their places" if taken else text))
         if len(model.members) > 1:
             facts.append((f"{whose}Weight", f"{model.weights[number]:.2f}"))
         if "validation_accuracy" in measured:
