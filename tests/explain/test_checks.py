@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from small_models import LENGTHS, VIEWS, bumps, fitted, span_of
 
 from pdftime.explain.caveats import caveats_of
-from pdftime.explain.checks import N_ORDERS, check, correlation, rank_correlation
+from pdftime.explain.checks import N_ORDERS, check, check_together, correlation, rank_correlation
 from pdftime.explain.deletion import SHARES, without
 from pdftime.explain.evidence import explain
 from pdftime.explain.explanation import Explanation
@@ -48,6 +48,21 @@ def test_every_explanation_can_be_checked(every: dict[str, FittedModel], kind: s
         failed = [one for one in checks.checks if not one.passed]
         assert len(checks.warnings) == len(failed) + len(each.warnings)
         assert all(one.name in warning for one, warning in zip(failed, checks.warnings, strict=False))
+
+
+@pytest.mark.parametrize("kind", ["equal", "padded", *VIEWS])
+def test_checks_found_together_are_those_of_each_explanation(every: dict[str, FittedModel], kind: str) -> None:
+    explanations = explain(every[kind], bumps(6, span_of(kind), seed=1)[0])
+    together = check_together(explanations)
+    for each, found in zip(explanations, together, strict=True):
+        alone = each.check()
+        assert [one.name for one in found.checks] == [one.name for one in alone.checks]
+        for one, other in zip(found.checks, alone.checks, strict=True):
+            assert one.value == pytest.approx(other.value, abs=1e-4)
+            assert one.bar == pytest.approx(other.bar, abs=1e-6)
+        np.testing.assert_allclose(found.deletion.by_map, alone.deletion.by_map, atol=1e-6)
+    explanations[0].keep_checks_(together[0])
+    assert explanations[0].check() is together[0]
 
 
 @pytest.mark.parametrize("kind", ["equal", "padded"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,15 +25,72 @@ NOISE = 0.05  # of each channel's standard deviation
 ADDITIVITY, COMPLETENESS, UNTRAINED, STABILITY = 1e-5, 0.01, 0.5, 0.8
 
 
+class _Prepared(NamedTuple):
+    """The series of an explanation as its model sees it."""
+
+    x: Tensor
+    """(1, c, t)"""
+    mask: Tensor | None
+    baseline: Tensor
+    inside: NDArray[np.bool_]
+    """(t,)"""
+
+
+class _Compared(NamedTuple):
+    """Brief maps (c, t) of one series: by a model that has learned nothing, by its own, and with a little noise."""
+
+    foreign: Floats
+    calm: Floats
+    noisy: Floats
+
+
 def check(explanation: Explanation) -> Checks:
     """Every check of one explanation; always the same for the same explanation."""
-    source = explanation.source
-    model = source.model
-    ((_, x, mask),) = model.batches(source.case)
-    baseline, _ = baseline_of(model, x, mask)
+    return check_together([explanation])[0]
+
+
+def check_together(explanations: Sequence[Explanation]) -> list[Checks]:
+    """The checks of explanations by one model; maps of several series together cost less than one after the other."""
+    prepared = [_prepared(each) for each in explanations]
+    compared: dict[int, _Compared] = {}
+    for exact in (True, False):
+        rows = [row for row, each in enumerate(explanations) if (each.where.method == EXACT) == exact]
+        if rows:
+            own = [explanations[row] for row in rows]
+            compared |= zip(rows, _compared(own, [prepared[row] for row in rows], exact), strict=True)
+    return [_check(each, prepared[row], compared[row]) for row, each in enumerate(explanations)]
+
+
+def _prepared(explanation: Explanation) -> _Prepared:
+    model = explanation.source.model
+    ((_, x, mask),) = model.batches(explanation.source.case)
     inside = np.ones(x.shape[2], bool) if mask is None else mask[0].numpy()
+    return _Prepared(x, mask, baseline_of(model, x, mask)[0], inside)
+
+
+def _compared(explanations: list[Explanation], prepared: list[_Prepared], exact: bool) -> list[_Compared]:
+    model = explanations[0].source.model
+    brief = partial(score_map, n_steps=N_STEPS, n_contexts=N_CONTEXTS, exact=exact)
+    x, baseline = (torch.cat(each) for each in zip(*((one.x, one.baseline) for one in prepared), strict=True))
+    masks = [one.mask for one in prepared if one.mask is not None]
+    mask = torch.cat(masks) if masks else None
+    target = torch.tensor([each.source.target for each in explanations])
+    foreign = brief(untrained(model), x, mask, baseline, target)
+    noisy = torch.cat([_with_noise(one.x, one.inside) for one in prepared])
+    both = brief(
+        model,
+        torch.cat([x, noisy]),
+        None if mask is None else mask.repeat(2, 1),
+        baseline.repeat(2, 1, 1),
+        target.repeat(2),
+    )
+    return [_Compared(*each) for each in zip(foreign, both[: len(x)], both[len(x) :], strict=True)]
+
+
+def _check(explanation: Explanation, prepared: _Prepared, compared: _Compared) -> Checks:
+    source, inside = explanation.source, prepared.inside
     values = on_prepared_axis(explanation.where.values, inside)
-    deletion, insertion = curves(model, x, mask, baseline, values, source.target)
+    deletion, insertion = curves(source.model, *prepared[:3], values, source.target)
     rest = deletion.by_map[0] - insertion.by_map  # what is lost if only so much is kept
     random_rest = deletion.by_map[0] - insertion.by_chance
     lost, random_lost = deletion.by_map[0] - deletion.by_map, deletion.by_map[0] - deletion.by_chance
@@ -54,30 +113,19 @@ def check(explanation: Explanation) -> Checks:
         checks.append(Check(f"sufficiency {at}", float(rest[place]), bar, False, MEANINGS["sufficiency"]))
     chance = float(random_lost[:, 1:-1].mean())
     checks.append(Check("AOPC", float(lost[1:-1].mean()), chance, True, MEANINGS["AOPC"]))
-    target = torch.tensor([source.target])
-    exact = explanation.where.method == EXACT
-    brief = partial(score_map, n_steps=N_STEPS, n_contexts=N_CONTEXTS, exact=exact)
-    foreign = brief(untrained(model), x, mask, baseline, target)[0]
     checks.append(
         Check(
             "likeness to an untrained network",
-            rank_correlation(np.abs(values[:, inside]), np.abs(foreign[:, inside])),
+            rank_correlation(np.abs(values[:, inside]), np.abs(compared.foreign[:, inside])),
             UNTRAINED,
             False,
             MEANINGS["untrained"],
         )
     )
-    calm, noisy = brief(
-        model,
-        torch.cat([x, _with_noise(x, inside)]),
-        None if mask is None else mask.repeat(2, 1),
-        baseline.repeat(2, 1, 1),
-        target.repeat(2),
-    )
     checks.append(
         Check(
             "stability",
-            correlation(calm[:, inside], noisy[:, inside]),
+            correlation(compared.calm[:, inside], compared.noisy[:, inside]),
             STABILITY,
             True,
             MEANINGS["stability"],

@@ -338,6 +338,10 @@ class Explanation:
         """Put the explanation to the test; costs about as much as the explanation, once."""
         return self._checks
 
+    def keep_checks_(self, checks: Checks) -> None:
+        """Checks that were found together with those of other explanations; `check` gives them from now on."""
+        self.__dict__["_checks"] = checks
+
     @cached_property
     def _checks(self) -> Checks:
         from pdftime.explain.checks import check

@@ -12,6 +12,7 @@ import numpy as np
 from pdftime.container import write_atomically
 from pdftime.data.series import SeriesSet
 from pdftime.errors import ConfigError, DataError
+from pdftime.explain.checks import check_together
 from pdftime.explain.evidence import explain
 from pdftime.explain.gallery import explain_model
 from pdftime.explain.report.case_content import Shown
@@ -22,7 +23,7 @@ from pdftime.fitted import FittedModel
 __all__ = ["MAX_CASES", "Names", "Report", "check_place", "write_report"]
 
 MAX_CASES = 50
-TOGETHER = 4  # cases explained between two calls of `progress`
+TOGETHER = 8  # cases explained and checked at a time
 
 Progress = Callable[[int, int], None]
 """Called with the number of cases done and of all."""
@@ -60,10 +61,12 @@ def write_report(
     shown: list[Shown] = []
     for start in range(0, len(places), TOGETHER):
         part = places[start : start + TOGETHER]
-        for place, explanation in zip(part, explain(model, cases.take(np.array(part))), strict=True):
+        explanations = explain(model, cases.take(np.array(part)))
+        checks = check_together(explanations)
+        for place, explanation, own in zip(part, explanations, checks, strict=True):
+            explanation.keep_checks_(own)
             label = None if cases.y is None else cases.y[place : place + 1].tolist()[0]
             shown.append(Shown(place, label, explanation))
-            explanation.check()
             if progress is not None:
                 progress(len(shown), len(places))
     about = About(names or Names(), len(cases), chosen=chosen is not None)
