@@ -80,6 +80,17 @@ def test_names_of_a_diagram_do_not_overlap() -> None:
         assert not any(one.overlaps(other) for other in boxes[place + 1 :])
 
 
+def test_names_of_points_beside_each_other_do_not_overlap() -> None:
+    names = ("HandMovementDirection", "Handwriting", "StandWalkJump", "AtrialFibrillation")
+    values = np.array([[0.5135, 0.365], [0.5148, 0.5353], [0.6, 0.667], [0.2, 0.067], [0.545, 0.55], [0.99, 0.98]])
+    scores = Scores((*names, "One", "Other"), ("ours", "theirs"), values)
+    texts = texts_of(against(scores, *scores.methods))
+    boxes = [text.get_window_extent() for text in texts if text.get_text() in names]
+    assert len(boxes) == 4
+    for place, one in enumerate(boxes):
+        assert not any(one.overlaps(other) for other in boxes[place + 1 :])
+
+
 def test_diagram_names_ranks_and_joins_what_does_not_differ() -> None:
     figure = critical_difference(SCORES)
     shown = [text.get_text() for text in texts_of(figure)]

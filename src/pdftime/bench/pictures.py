@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,8 +142,10 @@ def against(scores: Scores, ours: str, peer: str, n_named: int = 4) -> Figure:
         )
     axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=3, frameon=False, handletextpad=0.1)
     furthest = [place for place in np.argsort(-np.abs(y - x))[:n_named] if abs(y[place] - x[place]) > 0.02]
+    names: list[_Corner] = []
     for place in furthest:
-        to_right, to_top = _roomiest(x, y, int(place), len(both.datasets[place]), low)
+        names.append(_roomiest(x, y, int(place), len(both.datasets[place]), low, names))
+        to_right, to_top = names[-1].to_right, names[-1].to_top
         axes.annotate(
             both.datasets[place],
             (x[place], y[place]),
@@ -162,21 +164,44 @@ def against(scores: Scores, ours: str, peer: str, n_named: int = 4) -> Figure:
     return figure
 
 
+class _Corner(NamedTuple):
+    """Where the name of a point goes, and what it covers, in units of accuracy."""
+
+    to_right: bool
+    to_top: bool
+    left: float
+    right: float
+    bottom: float
+    top: float
+
+    def covers(self, other: _Corner) -> bool:
+        across = self.left < other.right and other.left < self.right
+        return across and self.bottom < other.top and other.bottom < self.top
+
+
 def _roomiest(
-    x: NDArray[np.float64], y: NDArray[np.float64], place: int, n_letters: int, low: float
-) -> tuple[bool, bool]:
-    """Whether a point's name goes to its right, and above it: the corner with the fewest points, inside the axes."""
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    place: int,
+    n_letters: int,
+    low: float,
+    names: Sequence[_Corner],
+) -> _Corner:
+    """The corner of a point for its name: inside the axes, over no other name, and over the fewest points."""
     inch = (1 - low) / (0.81 * 0.86 * WIDTH)  # in units of accuracy
 
-    def cost(corner: tuple[bool, bool]) -> int:
-        far_x = x[place] + (0.08 + 0.06 * n_letters) * inch * (1 if corner[0] else -1)
-        far_y = y[place] + 0.2 * inch * (1 if corner[1] else -1)
-        left, right, bottom, top = *sorted((x[place], far_x)), *sorted((y[place], far_y))
-        covered = int(((left < x) & (x < right) & (bottom < y) & (y < top)).sum())
-        crossed = int(left < top and bottom < right)  # the diagonal
-        return covered + 2 * crossed + 100 * int(left < low or right > 1 + 0.45 * inch or bottom < low or top > 1.01)
+    def corner(to_right: bool, to_top: bool) -> _Corner:
+        far_x = x[place] + (0.08 + 0.06 * n_letters) * inch * (1 if to_right else -1)
+        far_y = y[place] + 0.2 * inch * (1 if to_top else -1)
+        return _Corner(to_right, to_top, *sorted((x[place], far_x)), *sorted((y[place], far_y)))
 
-    return min([(True, True), (False, True), (True, False), (False, False)], key=cost)
+    def cost(at: _Corner) -> int:
+        points = int(((at.left < x) & (x < at.right) & (at.bottom < y) & (y < at.top)).sum())
+        crossed = int(at.left < at.top and at.bottom < at.right)  # the diagonal
+        outside = at.left < low or at.right > 1 + 0.45 * inch or at.bottom < low or at.top > 1.01
+        return points + 2 * crossed + 10 * sum(map(at.covers, names)) + 100 * int(outside)
+
+    return min((corner(to_right, to_top) for to_top in (True, False) for to_right in (True, False)), key=cost)
 
 
 @_style()
