@@ -7,7 +7,6 @@ INNER holds NAME.npz files at any depth whose two parts both come from training 
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
@@ -42,16 +41,7 @@ def measure(path: Path) -> dict[str, object] | None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("inner", type=Path)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    measured = []
-    for path in sorted(options.inner.rglob("*.npz"), key=lambda path: path.stat().st_size):
-        row = measure(path)
-        if row is not None:
-            measured.append(row)
-            rows.show(row)
+    measured, out = rows.of_inner_sets(__doc__, measure)
     for what in ("accuracy", "log_loss"):
         pairs = np.array(
             [[float(str(row[f"{kind}_{what}"])) for kind in ("allocated", "single")] for row in measured]
@@ -62,7 +52,7 @@ def main() -> None:
             f"{difference.mean():+.4f} +- {difference.std(ddof=1) / len(difference) ** 0.5:.4f}; "
             f"higher on {(difference > 0).sum()}, lower on {(difference < 0).sum()} of {len(difference)}"
         )
-    rows.write(options.out, measured)
+    rows.write(out, measured)
 
 
 if __name__ == "__main__":

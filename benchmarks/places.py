@@ -8,7 +8,6 @@ their places out, it is the fit without them; only the other sets are fitted twi
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from unittest import mock
 
@@ -48,22 +47,13 @@ def worth(model: PDFTimeClassifier, judge: SeriesSet, prefix: str) -> dict[str, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("inner", type=Path)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    measured = []
-    for path in sorted(options.inner.rglob("*.npz"), key=lambda path: path.stat().st_size):
-        row = measure(path)
-        if row is not None:
-            measured.append(row)
-            rows.show(row)
+    measured, out = rows.of_inner_sets(__doc__, measure)
     print(f"taken on {sum(int(str(row['taken'])) for row in measured)} of {len(measured)} sets")
     for what in ("accuracy", "log_loss"):
         difference = np.array([float(str(row[what])) - float(str(row[f"without_{what}"])) for row in measured])
         error = difference.std(ddof=1) / len(difference) ** 0.5
         print(f"{what}: {difference.mean():+.4f}, standard error {error:.4f}")
-    rows.write(options.out, measured)
+    rows.write(out, measured)
 
 
 if __name__ == "__main__":
