@@ -12,7 +12,8 @@ import torch
 
 from pdftime.config import preset
 from pdftime.data.batches import generator_for
-from pdftime.model.network import PDFTime, mean_over_tokens, pool_tokens
+from pdftime.model.layers import pool_tokens
+from pdftime.model.network import PDFTime, mean_over_tokens
 from pdftime.training.loop import NORM_RATE, start
 from pdftime.training.losses import total_loss
 
@@ -40,13 +41,13 @@ def main() -> None:
         return made
 
     def encoded(tokens: torch.Tensor) -> torch.Tensor:
-        pooled, _ = pool_tokens(tokens, None, network.stride)
+        pooled, _ = pool_tokens(tokens, None, network.pool_stride)
         return mean_over_tokens(network.norm(network.encoder(pooled, None, dropout)), None)
 
     for _ in range(N_WARM + N_STEPS):
         optimizer.zero_grad()
         series = timed("frequency mask", lambda: network.spectrum(x).transpose(1, 2).contiguous())
-        tokens, moments = timed("embedding, forwards", lambda series=series: network.embedding(series, None, True))
+        tokens, _, moments = timed("embedding, forwards", lambda series=series: network.embedding(series, None, True))
         features = tokens.detach().requires_grad_()
         z = timed("encoder, forwards", lambda features=features: encoded(features))
         leaf = z.detach().requires_grad_()

@@ -131,6 +131,8 @@ class ModelConfig(_Checked):
     """Features that each branch of an Inception layer makes."""
     d_model: int = 64
     """Features per token, and of a prototype."""
+    least_timepoints: int | None = None
+    """Between Inception layers neighbours are averaged in pairs while so many time points are left; None: never."""
     max_tokens: int | None = 64
     """Tokens that the encoder sees at most; longer series are averaged down to it. None: one per time point."""
     encoder: str = "attention"
@@ -166,6 +168,7 @@ class ModelConfig(_Checked):
         "kernel_sizes": _Rule("wholes", 1, 255),
         "branch_width": _whole(1, 1024),
         "d_model": _whole(2, 4096),
+        "least_timepoints": _whole(1, 1 << 20, optional=True),
         "max_tokens": _whole(1, 1 << 20, optional=True),
         "encoder": _choice("attention", "window", "none"),
         "n_layers": _whole(1, 24),
@@ -261,6 +264,9 @@ class TrainConfig(_Checked):
     """tau: epochs in which the momentum comes 63% of the way to gamma_b."""
     validation_fraction: float | None = None
     """Share of the training cases kept for validation; None: chosen by the number of cases."""
+    n_folds: int = 1
+    """From 2 on: as many networks, each judged by a part of the cases that it is fitted without, the parts together
+    all cases; of many cases, or with a validation part of one's own, there is still one network."""
 
     RULES: ClassVar = {
         "max_epochs": _whole(1, 1_000_000, optional=True),
@@ -283,6 +289,7 @@ class TrainConfig(_Checked):
         "active_epochs": _whole(1, 1_000_000),
         "momentum_tau": _number(1e-3, 1e6),
         "validation_fraction": _number(0.0, 0.9, optional=True),
+        "n_folds": _whole(1, 100),
     }
 
 
@@ -343,7 +350,9 @@ PRESETS = {
     "default": FAST,  # why: docs/recipe.md
     "fast": FAST,
     "network": Settings(),
-    "strong": Settings(model=ModelConfig(views="both")),
+    "strong": Settings(
+        model=ModelConfig(views="both", least_timepoints=64), training=TrainConfig(n_steps=333, n_folds=3)
+    ),
     # Appendix B and section 4.4, to the letter; what the paper leaves open is as in docs/how-it-works.md.
     "paper": Settings(
         model=ModelConfig(

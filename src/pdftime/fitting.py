@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pdftime.config import Settings, TrainConfig
-from pdftime.data.batches import generator_for, seed_for, stratified_split
+from pdftime.data.batches import generator_for, seed_for, stratified_folds, stratified_split
 from pdftime.data.labels import classes_to_json
 from pdftime.data.prepare import Preparation
 from pdftime.data.series import SeriesSet
@@ -32,8 +32,8 @@ from pdftime.training.progress import ProgressBar
 
 Codes = NDArray[np.int64]
 
-PRIOR_SHARE, PRIOR_CASES = 0.5, 10.0  # of the bank beside a network, and how many cases it takes to outweigh it
-UNJUDGED_SHARE = 0.75  # of the bank beside a network that kept no cases and is too sure of itself (docs/recipe.md)
+PRIOR_SHARE, PRIOR_CASES = 0.75, 10.0  # of the bank beside networks, and how many cases it takes to outweigh it
+FOLDED_CASES = 1000  # from here on one network with a validation part of a tenth
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +62,10 @@ class FitOptions:
 
 
 class MemberFit(NamedTuple):
-    """A member and what it makes of cases that it did not learn from."""
+    """A network and what it makes of cases that it did not learn from."""
 
+    number: int
+    """The member that it belongs to; of both views there are several networks in one."""
     member: Member
     metrics: dict[str, Any]
     rows: Codes
@@ -93,16 +95,13 @@ def fit_model(
     fits: list[MemberFit] = []
     with ProgressBar(enabled=options.progress) as bar:
         for number in range(options.n_members):
-            whose = f"member {number + 1} of {options.n_members}" if options.n_members > 1 else "training"
-            seed = seed_for(options.seed, "member", number)
             if settings.model.views != "network":
-                bar.begin(f"{whose}, bank" if settings.model.views == "both" else whose)
-                fits.append(_fit_bank(examples, given, len(classes), settings, seed))
+                bar.begin(_whose(options, number) + (", bank" if settings.model.views == "both" else ""))
+                fits.append(_fit_bank(examples, given, len(classes), settings, options, number))
             if settings.model.views != "bank":
-                bar.begin(whose)
-                share = _time_share(options, sum(fit.seconds for fit in fits), number)
-                fits.append(
-                    _fit_network(examples, given, len(classes), settings, options, number, share, bar, checkpoint)
+                spent = sum(fit.seconds for fit in fits)
+                fits += _fit_networks(
+                    examples, given, len(classes), settings, options, number, spent, bar, checkpoint
                 )
     members = [
         fit.member._replace(weight=weight) for fit, weight in zip(fits, _weights(fits, examples, given), strict=True)
@@ -118,10 +117,17 @@ def fit_model(
     return replace(model, review=_review(model, data, validation, fits))
 
 
-def _fit_bank(examples: Examples, given: Examples | None, n_classes: int, settings: Settings, seed: int) -> MemberFit:
+def _fit_bank(
+    examples: Examples,
+    given: Examples | None,
+    n_classes: int,
+    settings: Settings,
+    options: FitOptions,
+    number: int,
+) -> MemberFit:
     """A bank of convolutions with prototypes in closed form, judged by cases that were left out in turn."""
     began = time.perf_counter()
-    fit = fit_bank(examples, n_classes, settings.bank, seed)
+    fit = fit_bank(examples, n_classes, settings.bank, seed_for(options.seed, "member", number))
     head = fit.network.head
     if given is None:
         probabilities = torch.softmax(head(fit.z.float())[-1].double(), dim=1)
@@ -131,6 +137,7 @@ def _fit_bank(examples: Examples, given: Examples | None, n_classes: int, settin
         judged = given.y
     metrics = fit.metrics | {"view": "bank", "n_validation": len(judged)} | _measured(probabilities, judged)
     return MemberFit(
+        number,
         Member(fit.network, 1.0, []),
         metrics,
         fit.rows if given is None else np.arange(0),
@@ -140,52 +147,63 @@ def _fit_bank(examples: Examples, given: Examples | None, n_classes: int, settin
     )
 
 
-def _fit_network(
+def _fit_networks(
     examples: Examples,
     given: Examples | None,
     n_classes: int,
     settings: Settings,
     options: FitOptions,
     number: int,
-    max_time_s: float | None,
+    spent: float,
     bar: ProgressBar,
     checkpoint: Checkpoint | None,
-) -> MemberFit:
-    """A learned network, stopped, calibrated and judged by validation cases where there are any."""
-    seed = seed_for(options.seed, "member", number)
-    fitting, kept, kept_rows = examples, given, np.arange(0)
+) -> list[MemberFit]:
+    """A member's learned networks, stopped, calibrated and judged by cases that they did not learn from, if any."""
+    member_seed = seed_for(options.seed, "member", number)
+    splits = [(np.arange(len(examples.y)), np.arange(0))]
     if given is None:
-        rows, kept_rows = validation_split(examples.y.numpy(), settings.training, seed)
-        fitting = examples.take(rows)
-        kept = examples.take(kept_rows) if len(kept_rows) else None
-    network = PDFTime(
-        settings.model,
-        examples.x.shape[1],
-        examples.x.shape[2],
-        n_classes,
-        generator_for(seed, "weights"),
-        deepcopy(options.backbone),
-    )
-    run = start(network, len(fitting.y), settings.training, seed)
-    callbacks: list[Callback] = [bar, *options.callbacks]
-    if checkpoint is not None:
-        checkpoint.restore_(run, number)
-    if options.keep_prototypes is not None:
-        callbacks.append(keep_prototypes_(run, options.keep_prototypes))
-    if checkpoint is not None:
-        callbacks.append(checkpoint.callback(number))
-    train(run, fitting, kept, max_time_s=max_time_s, callbacks=callbacks)
-    return _calibrated(run, kept, kept_rows, n_classes)
+        splits = splits_of(examples.y.numpy(), settings.training, member_seed)
+    alone = len(splits) == 1
+    runs: list[Run] = []
+    judges: list[Examples | None] = []
+    for place, (rows, kept_rows) in enumerate(splits):
+        bar.begin(_whose(options, number) + ("" if alone else f", network {place + 1} of {len(splits)}"))
+        seed = member_seed if alone else seed_for(member_seed, "fold", place)
+        kept = examples.take(kept_rows) if len(kept_rows) else given
+        network = PDFTime(
+            settings.model,
+            examples.x.shape[1],
+            examples.x.shape[2],
+            n_classes,
+            generator_for(seed, "weights"),
+            deepcopy(options.backbone),
+        )
+        run = start(network, len(rows), settings.training, seed)
+        callbacks: list[Callback] = [bar, *options.callbacks]
+        run_number = number * len(splits) + place
+        if checkpoint is not None:
+            checkpoint.restore_(run, run_number)
+        if options.keep_prototypes is not None:
+            callbacks.append(keep_prototypes_(run, options.keep_prototypes))
+        if checkpoint is not None:
+            callbacks.append(checkpoint.callback(run_number))
+        to_come = (options.n_members - number) * len(splits) - place
+        limit = _time_share(options, spent + sum(run.seconds for run in runs), to_come)
+        # a fold is too small to say when to stop
+        train(run, examples.take(rows), kept if alone else None, max_time_s=limit, callbacks=callbacks)
+        runs.append(run)
+        judges.append(kept)
+    return _calibrated(number, runs, judges, [kept_rows for _, kept_rows in splits], n_classes)
 
 
 def _weights(fits: list[MemberFit], examples: Examples, given: Examples | None) -> list[float]:
-    """What each member counts: alike among those of one view, and between views by out-of-sample likelihood."""
+    """What each network counts: alike among those of one view, and between views by out-of-sample likelihood."""
     banks = [fit for fit in fits if fit.member.view == "bank"]
     networks = [fit for fit in fits if fit.member.view == "network"]
     if not banks or not networks:
         return [1.0] * len(fits)
     own: list[tuple[Tensor, Tensor]] = []
-    for bank, network in zip(banks, networks, strict=True):
+    for bank, network in ((one, other) for one in banks for other in networks if one.number == other.number):
         if given is not None:
             y, (one, other) = given.y, (bank.probabilities, network.probabilities)
         else:
@@ -195,8 +213,8 @@ def _weights(fits: list[MemberFit], examples: Examples, given: Examples | None) 
         here = torch.arange(len(y))
         own.append((one[here, y], other[here, y]))
     of_banks, of_networks = (torch.cat(each) for each in zip(*own, strict=True))
-    share = view_share(of_banks, of_networks) if len(of_banks) else UNJUDGED_SHARE
-    return [share if fit.member.view == "bank" else 1.0 - share for fit in fits]
+    share = view_share(of_banks, of_networks)
+    return [share / len(banks) if fit.member.view == "bank" else (1.0 - share) / len(networks) for fit in fits]
 
 
 def view_share(bank: Tensor, network: Tensor) -> float:
@@ -242,14 +260,21 @@ def _held_out(model: FittedModel, fits: list[MemberFit], n_cases: int) -> tuple[
     With two views, only of cases that taught neither of them.
     """
     views = sorted({fit.member.view for fit in fits})
-    total, weight = np.zeros((n_cases, len(model.classes))), np.zeros((n_cases, len(views)))
+    total, weight = np.zeros((len(views), n_cases, len(model.classes))), np.zeros((len(views), n_cases, 1))
+    worth = np.zeros((len(views), 1, 1))
     for member, fit in zip(model.members, fits, strict=True):
-        total[fit.rows] += member.weight * fit.probabilities.numpy()
-        weight[fit.rows, views.index(member.view)] += member.weight
-    index = np.flatnonzero((weight > 0.0).all(axis=1))
+        view = views.index(member.view)
+        total[view, fit.rows] += member.weight * fit.probabilities.numpy()
+        weight[view, fit.rows] += member.weight
+        worth[view] += member.weight
+    judged = weight > 0.0
+    index = np.flatnonzero(judged.all(axis=0))
     if not len(index):  # a network that kept no cases has no say here
-        index = np.flatnonzero(weight.any(axis=1))
-    return total[index] / weight[index].sum(axis=1, keepdims=True), index
+        index = np.flatnonzero(judged.any(axis=0))
+    share = (worth * judged)[:, index]
+    each = total[:, index] / np.where(judged, weight, 1.0)[:, index]
+    probabilities: NDArray[np.float64] = (share * each).sum(axis=0) / share.sum(axis=0)
+    return probabilities, index
 
 
 def validation_split(codes: Codes, config: TrainConfig, seed: int) -> tuple[Codes, Codes]:
@@ -260,31 +285,49 @@ def validation_split(codes: Codes, config: TrainConfig, seed: int) -> tuple[Code
     return stratified_split(codes, fraction, seed=seed)
 
 
+def splits_of(codes: Codes, config: TrainConfig, seed: int) -> list[tuple[Codes, Codes]]:
+    """Positions to fit on and to be judged by, for each network of a member; all judge where there are folds."""
+    if config.n_folds > 1 and config.validation_fraction is None and len(codes) < FOLDED_CASES:
+        fold = stratified_folds(codes, config.n_folds, seed=seed)
+        folds = [(np.flatnonzero(fold != each), np.flatnonzero(fold == each)) for each in range(config.n_folds)]
+        if all(len(judging) for _, judging in folds):
+            return folds
+    return [validation_split(codes, config, seed)]
+
+
 def _examples(data: LabelledCases, preparation: Preparation) -> Examples:
     x, mask = as_tensors(preparation(data.cases))
     return Examples(x, mask, torch.from_numpy(data.codes), torch.from_numpy(data.weight.astype(np.float32)))
 
 
-def _calibrated(run: Run, validation: Examples | None, rows: Codes, n_classes: int) -> MemberFit:
-    """The run's network with its temperature, and what was measured on the validation cases."""
-    run.network.eval()
-    metrics: dict[str, Any] = {
-        "view": "network",
-        "epochs": run.epoch,
-        "best_epoch": run.epoch if run.best is None else run.best.epoch,
-        "n_validation": 0 if validation is None else len(validation.y),
-    }
-    kept = None if not run.kept else KeptPrototypes(*_stacked(run.kept))
-    if validation is None:
-        member = Member(run.network, 1.0, run.history, kept)
-        return MemberFit(member, metrics, rows, torch.zeros(0, n_classes).double(), seconds=run.seconds)
-    scores = scores_of(run.network, validation.x, validation.mask)
-    temperature = fit_temperature(scores, validation.y)
-    probabilities = torch.softmax(scores.double() / temperature, dim=1)
-    metrics |= _measured(probabilities, validation.y)
-    metrics["calibration_error_before"] = expected_calibration_error(torch.softmax(scores, dim=1), validation.y)
-    member = Member(run.network, temperature, run.history, kept)
-    return MemberFit(member, metrics, rows, probabilities, seconds=run.seconds)
+def _calibrated(
+    number: int, runs: list[Run], judges: list[Examples | None], rows: list[Codes], n_classes: int
+) -> list[MemberFit]:
+    """The networks of a member's runs with one temperature, and what was measured on the cases that judge each."""
+    judged = [
+        (torch.zeros(0, n_classes), torch.zeros(0, dtype=torch.long))
+        if judging is None
+        else (scores_of(run.network.eval(), judging.x, judging.mask), judging.y)
+        for run, judging in zip(runs, judges, strict=True)
+    ]
+    scores, y = (torch.cat(each) for each in zip(*judged, strict=True))
+    temperature = fit_temperature(scores, y) if len(y) else 1.0
+    fits = []
+    for run, (own, labels), own_rows in zip(runs, judged, rows, strict=True):
+        metrics: dict[str, Any] = {
+            "view": "network",
+            "epochs": run.epoch,
+            "best_epoch": run.epoch if run.best is None else run.best.epoch,
+            "n_validation": len(labels),
+        }
+        probabilities = torch.softmax(own.double() / temperature, dim=1)
+        if len(labels):
+            metrics |= _measured(probabilities, labels)
+            metrics["calibration_error_before"] = expected_calibration_error(torch.softmax(own, dim=1), labels)
+        kept = None if not run.kept else KeptPrototypes(*_stacked(run.kept))
+        member = Member(run.network.eval(), temperature, run.history, kept)
+        fits.append(MemberFit(number, member, metrics, own_rows, probabilities, seconds=run.seconds))
+    return fits
 
 
 def _measured(probabilities: Tensor, y: Tensor) -> dict[str, float]:
@@ -305,11 +348,14 @@ def _stacked(kept: list[Kept]) -> tuple[Codes, list[NDArray[np.float32]]]:
     return np.array([each.epoch for each in kept]), levels
 
 
-def _time_share(options: FitOptions, spent: float, number: int) -> float | None:
-    """What is left of the time limit, shared among the members that are still to come."""
-    if options.max_time_s is None:
-        return None
-    return max(options.max_time_s - spent, 0.0) / (options.n_members - number)
+def _time_share(options: FitOptions, spent: float, to_come: int) -> float | None:
+    """What is left of the time limit, shared among the runs that are still to come."""
+    return None if options.max_time_s is None else max(options.max_time_s - spent, 0.0) / to_come
+
+
+def _whose(options: FitOptions, number: int) -> str:
+    """What the progress bar calls a member."""
+    return f"member {number + 1} of {options.n_members}" if options.n_members > 1 else "training"
 
 
 def _identity(

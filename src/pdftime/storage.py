@@ -167,9 +167,16 @@ def _bank_network(
 
 
 def _of_now(header: dict[str, Any]) -> dict[str, Any]:
-    """A header of format 1 or 2, which knew one view only, in today's form."""
+    """A header of an older format in today's form: none knew folds, and the first two one view only."""
     settings, members = header["settings"], header["members"]
-    told = {*settings, *settings["model"], *(name for state in members for name in state)}
+    told = {*settings, *settings["model"], *settings["training"], *(name for state in members for name in state)}
+    if not told & {"least_timepoints", "n_folds"}:
+        settings = {
+            **settings,
+            "model": {"least_timepoints": None, **settings["model"]},
+            "training": {"n_folds": 1, **settings["training"]},
+        }
+        header = header | {"settings": settings}
     if told & {"bank", "views", "view", "weight"}:
         return header
     return header | {

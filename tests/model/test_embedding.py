@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -100,7 +102,10 @@ class PlainLayer(nn.Module):
 class PlainEmbedding(nn.Module):
     def __init__(self, embedding: InceptionEmbedding) -> None:
         super().__init__()
-        self.layers = nn.Sequential(*(PlainLayer(layer) for layer in embedding.layers))
+        plain = [PlainLayer(layer) for layer in embedding.layers]
+        for place in range(embedding.stride.bit_length() - 1, 0, -1):
+            plain.insert(place, nn.AvgPool1d(2, ceil_mode=True))
+        self.layers = nn.Sequential(*plain)
         self.norm = plain_norm(embedding.norm)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -144,13 +149,18 @@ def test_a_layer_is_its_plain_form(d_in: int, training: bool) -> None:
         torch.testing.assert_close(one.weight.grad[:, :, 0], other.weight.grad, atol=1e-4, rtol=1e-3)
 
 
-def test_the_whole_embedding_and_its_averages_are_those_of_its_plain_form_after_several_updates() -> None:
-    embedding = InceptionEmbedding(3, TINY, generator_for("embedding"))
+@pytest.mark.parametrize("least", [None, 3])
+def test_the_whole_embedding_and_its_averages_are_those_of_its_plain_form_after_several_updates(
+    least: int | None,
+) -> None:
+    embedding = InceptionEmbedding(3, 9, replace(TINY, least_timepoints=least), generator_for("embedding"))
+    assert embedding.stride == (1 if least is None else 2)
     drawn_norms_(embedding)
     plain = PlainEmbedding(embedding)
     for step in range(4):
         x = features(5, 9, 3, step)
-        y, moments = embedding(x, None, True)
+        y, mask, moments = embedding(x, None, True)
+        assert mask is None
         same(y, plain(x.transpose(1, 2)).transpose(1, 2))
         embedding.update_(moments, 0.1)
     ours = [module for module in embedding.modules() if isinstance(module, FeatureNorm)]
@@ -159,34 +169,60 @@ def test_the_whole_embedding_and_its_averages_are_those_of_its_plain_form_after_
         same(one.mean, other.running_mean)
         same(one.variance, other.running_var)
     x = features(2, 9, 3, 99)
-    y, moments = embedding(x, None, False)
+    y, _, moments = embedding(x, None, False)
     assert moments == []
     same(y, plain.eval()(x.transpose(1, 2)).transpose(1, 2))
 
 
+@pytest.mark.parametrize(
+    ("n_timepoints", "n_layers", "least", "stride"),
+    [
+        (1, 3, 1, 1),
+        (2, 3, 1, 2),
+        (127, 3, 64, 1),
+        (128, 3, 64, 2),
+        (256, 3, 64, 4),
+        (9999, 3, 64, 4),
+        (9999, 1, 64, 1),
+    ],
+)
+def test_time_points_are_halved_between_layers_while_enough_are_left(
+    n_timepoints: int, n_layers: int, least: int, stride: int
+) -> None:
+    config = replace(TINY, n_inception_layers=n_layers, least_timepoints=least)
+    embedding = InceptionEmbedding(1, n_timepoints, config, generator_for("embedding"))
+    assert embedding.stride == stride
+    assert embedding(features(2, n_timepoints, 1), None, False).tokens.shape[1] == -(-n_timepoints // stride)
+
+
 @pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("least", [None, 1])
 @pytest.mark.parametrize("kind", [InceptionEmbedding, LinearEmbedding])
-def test_a_padded_batch_is_embedded_as_an_unpadded_one(kind: type, training: bool) -> None:
-    embedding = kind(3, TINY, generator_for("embedding"))
+def test_a_padded_batch_is_embedded_as_an_unpadded_one(kind: type, least: int | None, training: bool) -> None:
+    embedding = kind(3, 12, replace(TINY, least_timepoints=least), generator_for("embedding"))
     drawn_norms_(embedding)
     x = features(4, 7, 3)
     padded = F.pad(x, (0, 0, 0, 5))
-    inside = (torch.arange(12) < 7).expand(4, 12)[:, :, None]
-    y, moments = embedding(x, None, training)
-    again, padded_moments = embedding(padded, inside, training)
-    same(again[:, :7], y)
-    assert (again[:, 7:] == 0.0).all()
+    mask = (torch.arange(12) < 7).expand(4, 12)
+    y, _, moments = embedding(x, None, training)
+    again, padded_mask, padded_moments = embedding(padded, mask, training)
+    n = y.shape[1]
+    same(again[:, :n], y)
+    assert (again[:, n:] == 0.0).all()
+    assert torch.equal(padded_mask, (torch.arange(again.shape[1]) < n).expand(4, -1))
     for one, other in zip(padded_moments, moments, strict=True):
-        assert one.n == other.n == 28
+        assert one.n == other.n
         torch.testing.assert_close(one.sums, other.sums, atol=1e-4, rtol=1e-4)
 
 
-def test_each_series_of_a_batch_of_lengths_is_embedded_as_it_is_alone() -> None:
-    embedding = InceptionEmbedding(2, TINY, generator_for("embedding"))
+@pytest.mark.parametrize("least", [None, 1])
+def test_each_series_of_a_batch_of_lengths_is_embedded_as_it_is_alone(least: int | None) -> None:
+    embedding = InceptionEmbedding(2, 12, replace(TINY, least_timepoints=least), generator_for("embedding"))
     drawn_norms_(embedding)
     lengths = [12, 1, 5]
     x = features(3, 12, 2)
-    inside = (torch.arange(12) < torch.tensor(lengths)[:, None])[:, :, None]
-    y, _ = embedding(x * inside, inside, False)
+    mask = torch.arange(12) < torch.tensor(lengths)[:, None]
+    y = embedding(x * mask[:, :, None], mask, False).tokens
     for row, length in enumerate(lengths):
-        same(y[row, :length], embedding(x[row : row + 1, :length], None, False)[0][0])
+        alone = embedding(x[row : row + 1, :length], None, False).tokens[0]
+        same(y[row, : len(alone)], alone)

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from pdftime.config import ModelConfig, TrainConfig
 from pdftime.data.batches import generator_for
-from pdftime.model.network import Output, PDFTime, mean_over_tokens, pool_tokens
+from pdftime.model.layers import pool_tokens
+from pdftime.model.network import Output, PDFTime, mean_over_tokens
 from pdftime.training.losses import total_loss
 
 TINY: dict[str, Any] = {
@@ -272,8 +273,8 @@ def test_a_backbone_of_ones_own_takes_the_encoders_place() -> None:
     loss_of(net, output, torch.tensor([0, 1, 2, 0])).backward()
     assert net.backbone.gain.grad != 0.0  # type: ignore[union-attr]
     bare = network(encoder="none")
-    embedded, _ = bare.embedding(series(4).transpose(1, 2), None, False)
-    tokens, _ = pool_tokens(embedded, None, bare.stride)
+    embedded = bare.embedding(series(4).transpose(1, 2), None, False).tokens
+    tokens, _ = pool_tokens(embedded, None, bare.pool_stride)
     torch.testing.assert_close(net(series(4)).tokens, net.norm(torch.tanh(2.0 * tokens)), atol=1e-4, rtol=1e-4)
 
 

@@ -62,6 +62,22 @@ def stratified_split(
     return np.setdiff1d(np.arange(len(codes)), validation, assume_unique=True), validation
 
 
+def stratified_folds(codes: NDArray[np.int64], n_folds: int, *, seed: int) -> NDArray[np.int64]:
+    """(n_cases,) the fold of each case, the cases of a class spread evenly; -1 for one that is alone in its class.
+
+    Folds differ by at most one case, and without any one fold every class is still there.
+    """
+    random = np.random.default_rng(seed_for(seed, "folds"))
+    fold = np.full(len(codes), -1, np.int64)
+    dealt = 0
+    for code in np.unique(codes):
+        rows = random.permutation(np.flatnonzero(codes == code))
+        if len(rows) > 1:
+            fold[rows] = (dealt + np.arange(len(rows))) % n_folds
+            dealt += len(rows)
+    return fold
+
+
 def _validation_sizes(counts: NDArray[np.int64], fraction: float) -> NDArray[np.int64]:
     """Cases that each class gives: rounded down, then up by largest remainder until the total is right."""
     quotas = fraction * counts

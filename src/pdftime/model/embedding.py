@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -10,27 +10,45 @@ from torch import Tensor, nn
 
 from pdftime.config import ModelConfig
 from pdftime.model.convolution import convolve_all
-from pdftime.model.layers import Generator, convolution, linear
+from pdftime.model.layers import Generator, convolution, linear, pool_tokens
 from pdftime.model.norm import FeatureNorm, Moments
 
 
-class InceptionEmbedding(nn.Module):
-    """L_I residual Inception layers, then one more norm and rectifier."""
+class Embedded(NamedTuple):
+    """What an embedding makes of a batch."""
 
-    def __init__(self, n_channels: int, config: ModelConfig, generator: Generator) -> None:
+    tokens: Tensor
+    """(b, n_tokens, d)"""
+    mask: Tensor | None
+    """(b, n_tokens), false for tokens behind the end of their series."""
+    moments: list[Moments]
+    """For `update_`; empty unless this was a training pass."""
+
+
+class InceptionEmbedding(nn.Module):
+    """L_I residual Inception layers, with fewer time points from one to the next, then a norm and a rectifier."""
+
+    def __init__(self, n_channels: int, n_timepoints: int, config: ModelConfig, generator: Generator) -> None:
         super().__init__()
+        self.stride = 1  # time points in a token
+        if config.least_timepoints is not None:
+            most = 2 ** (config.n_inception_layers - 1)
+            while self.stride < most and n_timepoints >= 2 * self.stride * config.least_timepoints:
+                self.stride *= 2
         sizes = [n_channels] + [config.d_model] * (config.n_inception_layers - 1)
         self.layers = nn.ModuleList(InceptionLayer(d_in, config, generator) for d_in in sizes)
         self.norm = FeatureNorm(config.d_model)
 
-    def forward(self, x: Tensor, inside: Tensor | None, training: bool) -> tuple[Tensor, list[Moments]]:
-        """(b, t, c) -> (b, t, d); `inside` (b, t, 1) is true where a time point belongs to its series."""
+    def forward(self, x: Tensor, mask: Tensor | None, training: bool) -> Embedded:
+        """(b, t, c) -> (b, ceil(t / stride), d); `mask` (b, t) is false behind the end of a series."""
         noted = []
-        for layer in self.layers:
-            x, moments = layer(x, inside, training)
+        for number, layer in enumerate(self.layers):
+            if number > 0 and 2**number <= self.stride:
+                x, mask = pool_tokens(x, mask, 2)
+            x, moments = layer(x, _inside(mask), training)
             noted.append(moments)
-        x, moments = self.norm(x, inside, training)
-        return F.relu(x), [each for each in (*noted, moments) if each is not None]
+        x, moments = self.norm(x, _inside(mask), training)
+        return Embedded(F.relu(x), mask, [each for each in (*noted, moments) if each is not None])
 
     def update_(self, moments: list[Moments], rate: float) -> None:
         """Move the running averages of every norm; `moments` are those of a training pass."""
@@ -70,16 +88,23 @@ class InceptionLayer(nn.Module):
 class LinearEmbedding(nn.Module):
     """One linear map per time point: the paper's ablation."""
 
-    def __init__(self, n_channels: int, config: ModelConfig, generator: Generator) -> None:
+    stride = 1
+
+    def __init__(self, n_channels: int, n_timepoints: int, config: ModelConfig, generator: Generator) -> None:
         super().__init__()
         self.projection = linear(n_channels, config.d_model, generator)
 
-    def forward(self, x: Tensor, inside: Tensor | None, training: bool) -> tuple[Tensor, list[Moments]]:
+    def forward(self, x: Tensor, mask: Tensor | None, training: bool) -> Embedded:
         out = self.projection(x)
-        return (out if inside is None else out * inside), []
+        return Embedded(out if mask is None else out * mask[:, :, None], mask, [])
 
     def update_(self, moments: list[Moments], rate: float) -> None:
         """Nothing is averaged here."""
+
+
+def _inside(mask: Tensor | None) -> Tensor | None:
+    """(b, t, 1) true where a time point belongs to its series."""
+    return None if mask is None else mask[:, :, None]
 
 
 def max_of_three(x: Tensor, inside: Tensor | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""The few layers that the parts share: weights drawn from a given generator, and dropout that needs one."""
+"""The few layers that the parts share: weights drawn from a given generator, dropout that needs one, pooling."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
@@ -37,6 +38,21 @@ def dropout(x: Tensor, rate: float, generator: Generator) -> Tensor:
     words = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(-(2**63), None, generator=generator)
     keep = words.view(torch.uint8)[: x.numel()].view(x.shape) < kept
     return x * (keep * (256.0 / kept))
+
+
+def pool_tokens(tokens: Tensor, mask: Tensor | None, stride: int) -> tuple[Tensor, Tensor | None]:
+    """Averages of `stride` neighbours, (b, t, d) -> (b, ceil(t / stride), d), over what is inside; and its mask."""
+    if stride == 1:
+        return tokens, mask
+    b, t, d = tokens.shape
+    spare = -t % stride
+    if mask is None and not spare:
+        return tokens.view(b, -1, stride, d).mean(dim=2), None
+    counted = (tokens.new_ones(1, t) if mask is None else mask.to(tokens.dtype))[:, :, None]
+    sums = F.pad(tokens if mask is None else tokens * counted, (0, 0, 0, spare)).view(b, -1, stride, d).sum(dim=2)
+    counts = F.pad(counted, (0, 0, 0, spare)).view(len(counted), -1, stride, 1).sum(dim=2)
+    pooled = sums / counts.clamp_min(1.0)
+    return pooled, None if mask is None else counts[:, :, 0] > 0.0
 
 
 def _draw_(weight: Tensor, fan_in: int, generator: Generator) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from pdftime.config import ModelConfig
 from pdftime.model.embedding import InceptionEmbedding, LinearEmbedding
 from pdftime.model.encoder import Encoder
-from pdftime.model.layers import Generator, linear
+from pdftime.model.layers import Generator, linear, pool_tokens
 from pdftime.model.norm import Moments
 from pdftime.model.prototypes import PrototypeHead
 from pdftime.model.spectrum import FrequencyMask
@@ -47,10 +47,12 @@ class PDFTime(nn.Module):
         """Weights are drawn from `generator`; a `backbone` (tokens in, tokens out) takes the encoder's place."""
         super().__init__()
         self.d_model = d = config.d_model
-        self.stride = 1 if config.max_tokens is None else -(-n_timepoints // config.max_tokens)
         self.spectrum = FrequencyMask(n_channels, n_timepoints) if config.frequency_mask else None
         embedding = InceptionEmbedding if config.embedding == "inception" else LinearEmbedding
-        self.embedding = embedding(n_channels, config, generator)
+        self.embedding = embedding(n_channels, n_timepoints, config, generator)
+        embedded = -(-n_timepoints // self.embedding.stride)
+        self.pool_stride = 1 if config.max_tokens is None else -(-embedded // config.max_tokens)
+        self.stride = self.embedding.stride * self.pool_stride  # time points in a token
         self.class_token = nn.Parameter(torch.zeros(d)) if config.pooling == "token" else None
         self.backbone = backbone
         has_encoder = backbone is None and config.encoder != "none"
@@ -65,9 +67,8 @@ class PDFTime(nn.Module):
         `mask` (b, t) is false behind the end of a series; what stands there changes nothing.
         """
         x = self._filtered(x, mask)
-        inside = None if mask is None else mask[:, :, None]
-        tokens, moments = self.embedding(x.transpose(1, 2).contiguous(), inside, generator is not None)
-        tokens, token_mask = pool_tokens(tokens, mask, self.stride)
+        tokens, mask, moments = self.embedding(x.transpose(1, 2).contiguous(), mask, generator is not None)
+        tokens, token_mask = pool_tokens(tokens, mask, self.pool_stride)
         if self.class_token is not None:
             tokens = torch.cat([self.class_token.expand(len(x), 1, -1), tokens], dim=1)
             token_mask = None if token_mask is None else F.pad(token_mask, (1, 0), value=True)
@@ -106,21 +107,6 @@ class LinearHead(nn.Module):
 
     def forward(self, z: Tensor) -> list[Tensor]:
         return [self.projection(z)]
-
-
-def pool_tokens(tokens: Tensor, mask: Tensor | None, stride: int) -> tuple[Tensor, Tensor | None]:
-    """Averages of `stride` neighbours, (b, t, d) -> (b, ceil(t / stride), d), over what is inside; and its mask."""
-    if stride == 1:
-        return tokens, mask
-    b, t, d = tokens.shape
-    spare = -t % stride
-    if mask is None and not spare:
-        return tokens.view(b, -1, stride, d).mean(dim=2), None
-    counted = (tokens.new_ones(1, t) if mask is None else mask.to(tokens.dtype))[:, :, None]
-    sums = F.pad(tokens if mask is None else tokens * counted, (0, 0, 0, spare)).view(b, -1, stride, d).sum(dim=2)
-    counts = F.pad(counted, (0, 0, 0, spare)).view(len(counted), -1, stride, 1).sum(dim=2)
-    pooled = sums / counts.clamp_min(1.0)
-    return pooled, None if mask is None else counts[:, :, 0] > 0.0
 
 
 def mean_over_tokens(tokens: Tensor, inside: Tensor | None) -> Tensor:
