@@ -211,7 +211,7 @@ def test_two_cases_of_each_class_are_enough(preset: str, shape: tuple[int, int])
     assert model.explain(series[:1])[0].tokens.additivity_error <= 1e-5
 
 
-@pytest.mark.parametrize("exact", [4000, 4])
+@pytest.mark.parametrize("exact", [10_000, 4])
 @PRESETS
 def test_constant_series_are_predicted_and_explained(
     preset: str, exact: int, monkeypatch: pytest.MonkeyPatch

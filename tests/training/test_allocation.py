@@ -18,6 +18,7 @@ from pdftime.config import BankConfig, PrepareConfig
 from pdftime.data.batches import generator_for
 from pdftime.data.prepare import Preparation
 from pdftime.data.synthetic import motifs
+from pdftime.training import allocation as module
 from pdftime.training.allocation import (
     LEAST,
     TEMPERATURES,
@@ -263,7 +264,22 @@ def test_the_groups_are_those_of_the_groupings_taken_one_for_a_class() -> None:
     assert taken > 0
 
 
-def test_cases_that_are_all_alike_are_one_group() -> None:
+@pytest.mark.parametrize("seed", range(3))
+def test_thousands_of_cases_are_grouped_as_few_are(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    features, codes, _ = crossed(seed=seed)
+    features = torch.cat([features, 0.1 * torch.randn(60, 50, generator=generator_for("rest", seed))], dim=1)
+    groups, groupings = allocated(features, codes)
+    monkeypatch.setattr(module, "FEW_CASES", 20)
+    other_groups, others = allocated(features, codes)
+    assert len(groupings) == 2
+    assert same_partition(2 * codes + groups, 2 * codes + other_groups)
+    for one, other in zip(groupings, others, strict=True):
+        assert one.silhouette == pytest.approx(other.silhouette, abs=1e-3)
+
+
+@pytest.mark.parametrize("few_cases", [4000, 10])
+def test_cases_that_are_all_alike_are_one_group(few_cases: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FEW_CASES", few_cases)
     codes = np.repeat([0, 1], 12)
     features = torch.eye(2)[codes]
     groups, groupings = allocated(features, codes)

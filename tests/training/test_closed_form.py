@@ -13,6 +13,7 @@ from torch import Tensor
 from pdftime.config import BankConfig
 from pdftime.data.batches import generator_for
 from pdftime.model.prototypes import FixedPrototypes
+from pdftime.training import allocation, ridge
 from pdftime.training import closed_form as module
 from pdftime.training.closed_form import BankFit, fit_bank
 from pdftime.training.loop import Examples
@@ -63,7 +64,7 @@ def left_out_accuracy(fit: BankFit, cases: Examples) -> float:
 # The same every time
 
 
-@pytest.mark.parametrize("exact_cases", [4000, 30])
+@pytest.mark.parametrize("exact_cases", [10_000, 30])
 def test_the_same_seed_gives_the_same_fit_and_another_seed_another(
     exact_cases: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +188,22 @@ def test_only_the_ratio_of_weights_matters() -> None:
 
 
 # Many cases
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_thousands_of_cases_are_fitted_as_few_are(n_classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = waves(120, 4, noise=1.2)
+    cases = cases._replace(y=cases.y % n_classes, weight=torch.linspace(0.5, 2.0, 120))  # of two, each has two kinds
+    few = fit_bank(cases, n_classes, BankConfig(n_groups=8), 0)
+    for where in (ridge, allocation):
+        monkeypatch.setattr(where, "FEW_CASES", 50)
+    monkeypatch.setattr(ridge, "START_CASES", 30)
+    many = fit_bank(cases, n_classes, BankConfig(n_groups=8), 0)
+    assert many.metrics == few.metrics
+    assert np.array_equal(many.rows, few.rows)
+    torch.testing.assert_close(scores(many, cases), scores(few, cases), atol=1e-3, rtol=1e-3)
+    left_out = [fit.network.head(fit.z.float())[-1] for fit in (many, few)]
+    torch.testing.assert_close(*left_out, atol=1e-3, rtol=1e-3)
 
 
 def test_many_cases_are_classified_as_well_as_by_the_exact_way(monkeypatch: pytest.MonkeyPatch) -> None:

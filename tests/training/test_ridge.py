@@ -12,9 +12,10 @@ from torch import Tensor
 
 from pdftime.data.batches import generator_for
 from pdftime.training import ridge as module
-from pdftime.training.ridge import STRENGTHS, DualRidge, PrimalRidge, products
+from pdftime.training.ridge import STRENGTHS, DualRidge, FactoredRidge, PrimalRidge, by_cases, products
 
 KINDS = ["plain", "a constant feature", "duplicate cases", "duplicate features"]
+WAYS: list[type[DualRidge | FactoredRidge]] = [DualRidge, FactoredRidge]
 SHAPES = [(12, 4), (12, 11), (12, 12), (6, 30), (3, 1), (2, 5)]
 
 
@@ -47,8 +48,10 @@ def refitted(features: Tensor, targets: Tensor, weight: Tensor, strength: float)
     return torch.stack(found)
 
 
-def dual(features: Tensor, weight: Tensor, share: float) -> DualRidge:
-    made = DualRidge(features, weight)
+def shrunk(
+    features: Tensor, weight: Tensor, share: float, way: type[DualRidge | FactoredRidge] = DualRidge
+) -> DualRidge | FactoredRidge:
+    made = way(features, weight)
     made.shrink_(share)
     return made
 
@@ -67,10 +70,13 @@ def primal(features: Tensor, targets: Tensor, weight: Tensor, sizes: list[int] |
 @pytest.mark.parametrize(("n", "p"), SHAPES)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("share", [1e-3, 1.0])
-def test_the_ridge_by_cases_is_scikit_learns(n: int, p: int, kind: str, weighted: bool, share: float) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_the_ridge_by_cases_is_scikit_learns(
+    n: int, p: int, kind: str, weighted: bool, share: float, way: type[DualRidge | FactoredRidge]
+) -> None:
     features, targets, weight = problem(n, p, kind)
     weight = weight if weighted else torch.ones(n).double()
-    model = dual(features, weight, share)
+    model = shrunk(features, weight, share, way)
     projection, offset = model.solve(targets)
     expected = reference(features, targets, weight / weight.mean(), model.strength)
     torch.testing.assert_close(projection, torch.from_numpy(expected.coef_.T.copy()), atol=1e-7, rtol=1e-6)
@@ -81,25 +87,29 @@ def test_the_ridge_by_cases_is_scikit_learns(n: int, p: int, kind: str, weighted
 @pytest.mark.parametrize(("n", "p"), SHAPES)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("share", [1e-3, 1.0])
+@pytest.mark.parametrize("way", WAYS)
 def test_left_out_predictions_are_those_of_regressions_without_the_case(
-    n: int, p: int, kind: str, weighted: bool, share: float
+    n: int, p: int, kind: str, weighted: bool, share: float, way: type[DualRidge | FactoredRidge]
 ) -> None:
     features, targets, weight = problem(n, p, kind)
     weight = weight if weighted else torch.ones(n).double()
-    model = dual(features, weight, share)
+    model = shrunk(features, weight, share, way)
     expected = refitted(features, targets, weight, model.strength)
     torch.testing.assert_close(model.left_out(targets), expected, atol=1e-6, rtol=1e-5)
 
 
+@pytest.mark.parametrize("way", WAYS)
 @settings(max_examples=15, deadline=None)
 @given(
     n=st.integers(3, 14), p=st.integers(1, 40), share=st.sampled_from([1e-4, 0.1, 100.0]), seed=st.integers(0, 1000)
 )
 @example(n=10, p=3000, share=1e-4, seed=0)
-def test_features_in_single_precision_give_the_same_within_rounding(n: int, p: int, share: float, seed: int) -> None:
+def test_features_in_single_precision_give_the_same_within_rounding(
+    n: int, p: int, share: float, seed: int, way: type[DualRidge | FactoredRidge]
+) -> None:
     features, targets, weight = problem(n, p, seed=seed)
     features = features.float().double()
-    single, double = (dual(each, weight, share) for each in (features.float(), features))
+    single, double = (shrunk(each, weight, share, way) for each in (features.float(), features))
     scale = float(targets.abs().max()) / min(1.0, 10.0 * share)
     assert single.solve(targets).projection.dtype == torch.float32
     assert single.left_out(targets).dtype == torch.float64
@@ -111,11 +121,14 @@ def test_features_in_single_precision_give_the_same_within_rounding(n: int, p: i
     assert (single.left_out(targets) - double.left_out(targets)).abs().max() < 1e-3 * scale
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_where_no_feature_varies_the_mean_of_the_others_is_the_prediction(dtype: torch.dtype) -> None:
+def test_where_no_feature_varies_the_mean_of_the_others_is_the_prediction(
+    dtype: torch.dtype, way: type[DualRidge | FactoredRidge]
+) -> None:
     _, targets, weight = problem(6, 1)
     features = torch.full((6, 3), 0.1, dtype=dtype)
-    model = DualRidge(features, weight)
+    model = way(features, weight)
     model.choose_(targets)
     projection, offset = model.solve(targets)
     assert projection.isfinite().all()
@@ -129,9 +142,13 @@ def test_where_no_feature_varies_the_mean_of_the_others_is_the_prediction(dtype:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("n", "p"), [(10, 3), (7, 30)])
-def test_the_strength_is_that_of_the_smallest_left_out_error(n: int, p: int, seed: int) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_the_strength_is_that_of_the_smallest_left_out_error(
+    n: int, p: int, seed: int, way: type[DualRidge | FactoredRidge], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "START_CASES", 4)  # a factored one sets out from what these say
     features, targets, weight = problem(n, p, seed=seed)
-    model = DualRidge(features, weight)
+    model = way(features, weight)
     errors = []
     for share in STRENGTHS.tolist():
         gap = targets - refitted(features, targets, weight, share * model.mean_value)
@@ -139,6 +156,25 @@ def test_the_strength_is_that_of_the_smallest_left_out_error(n: int, p: int, see
     best = STRENGTHS[int(np.argmin(errors))].item()
     assert model.choose_(targets) == best
     assert model.strength == pytest.approx(best * model.mean_value)
+    expected = refitted(features, targets, weight, model.strength)
+    torch.testing.assert_close(model.left_out(targets), expected, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("n", "p"), [(300, 40), (300, 700)])
+def test_factored_products_give_what_decomposed_ones_give(n: int, p: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    features, targets, weight = problem(n, p)
+    monkeypatch.setattr(module, "COLUMNS", 64)
+    monkeypatch.setattr(module, "START_CASES", 50)
+    expected = by_cases(features.float(), weight)
+    monkeypatch.setattr(module, "FEW_CASES", 200)
+    found = by_cases(features.float(), weight)
+    assert isinstance(expected, DualRidge)
+    assert isinstance(found, FactoredRidge)
+    assert found.choose_(targets) == expected.choose_(targets)
+    other = targets.roll(1, dims=0)  # a strength serves targets that did not choose it
+    torch.testing.assert_close(found.left_out(other), expected.left_out(other), atol=1e-4, rtol=1e-4)
+    for one, same in zip(found.solve(other), expected.solve(other), strict=True):
+        torch.testing.assert_close(one, same, atol=1e-5, rtol=1e-4)
 
 
 def test_the_mean_eigenvalue_is_the_power_of_the_centred_features_per_case() -> None:
@@ -149,7 +185,7 @@ def test_the_mean_eigenvalue_is_the_power_of_the_centred_features_per_case() -> 
 
 def test_only_the_ratio_of_weights_matters() -> None:
     features, targets, weight = problem(9, 4)
-    one, other = (dual(features, each, 0.1) for each in (weight, 1000.0 * weight))
+    one, other = (shrunk(features, each, 0.1) for each in (weight, 1000.0 * weight))
     torch.testing.assert_close(one.left_out(targets), other.left_out(targets))
     torch.testing.assert_close(one.solve(targets).projection, other.solve(targets).projection)
 
@@ -157,6 +193,8 @@ def test_only_the_ratio_of_weights_matters() -> None:
 def test_products_of_rows_are_those_of_all_features_whatever_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = problem(5, 23)[0]
     monkeypatch.setattr(module, "BLOCK", 4)
+    monkeypatch.setattr(module, "FEW_CASES", 2)
+    assert torch.equal(products(rows), products(rows).T)
     torch.testing.assert_close(products(rows.float()), rows @ rows.T, atol=1e-3, rtol=1e-5)
 
 
@@ -170,7 +208,7 @@ def test_the_ridge_by_features_is_the_ridge_by_cases(
     n: int, p: int, kind: str, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     features, targets, weight = problem(n, p, kind)
-    expected = dual(features, weight, share)
+    expected = shrunk(features, weight, share)
     monkeypatch.setattr(module, "STRENGTHS", torch.tensor([share], dtype=torch.float64))
     solution, left_out = primal(features, targets, weight).choose_(features, targets, weight, start=share)
     torch.testing.assert_close(solution.projection.double(), expected.solve(targets).projection, atol=1e-5, rtol=1e-4)

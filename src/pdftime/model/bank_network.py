@@ -176,7 +176,7 @@ def scaled(features: Features, scaling: Scaling) -> Tensor:
     """(b, n_features): roots of counts less their centre, 0 where there is nothing to count; pooled ones centred."""
     n = features.counts.shape[1]
     counts = _rooted(features.counts, scaling.centre[:n])
-    return torch.cat([counts, features.pooled - scaling.centre[n:]], dim=1) * scaling.inverse
+    return torch.cat([counts, features.pooled - scaling.centre[n:]], dim=1).mul_(scaling.inverse)
 
 
 def _rooted(counts: Tensor, centre: Tensor) -> Tensor:

@@ -26,9 +26,9 @@ from pdftime.training.allocation import (
 )
 from pdftime.training.loop import Examples
 from pdftime.training.place_choice import places_factor
-from pdftime.training.ridge import DualRidge, PrimalRidge
+from pdftime.training.ridge import PrimalRidge, by_cases
 
-EXACT_CASES = 4000  # up to here everything is found from products of cases; beyond, from sums over features
+EXACT_CASES = 10_000  # up to here everything is found from products of cases; beyond, from sums over features
 SAMPLE_CASES = 2000  # of many cases, those that groups, strength and temperature are found from
 N_BIAS_CASES = 64
 STREAM_CASES = 2048
@@ -70,7 +70,7 @@ def fit_bank(examples: Examples, n_classes: int, config: BankConfig, seed: int) 
         scaling = Scaling(
             torch.cat([scaling.centre, centre]), torch.cat([scaling.inverse, torch.full_like(centre, factor)])
         )
-    ridge = DualRidge(features, sample.weight)
+    ridge = by_cases(features, sample.weight)
     strength = ridge.choose_(target_matrix(codes[rows], np.zeros_like(codes[rows]), np.ones(n_classes, np.int64)))
     groups, groupings = allocate(
         ridge, features[:, : bank.n_counts], codes[rows], sample.weight, config.max_prototypes, seed
