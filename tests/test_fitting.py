@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,16 @@ from pdftime.data.prepare import Preparation
 from pdftime.data.series import SeriesSet, check_series
 from pdftime.fitted import FittedModel, Member
 from pdftime.fitting import (
+    FOLDED_CASES,
     PRIOR_CASES,
     PRIOR_SHARE,
-    UNJUDGED_SHARE,
     FitOptions,
     LabelledCases,
     MemberFit,
+    _examples,
     _held_out,
     fit_model,
+    splits_of,
     validation_split,
     view_share,
 )
@@ -64,7 +67,7 @@ def made(
 ) -> tuple[FittedModel, list[MemberFit]]:
     """A model of these members, and what each said of the cases at its rows."""
     fits = [
-        MemberFit(member, {}, np.array(places, np.int64), torch.tensor(said).double().view(-1, 2))
+        MemberFit(0, member, {}, np.array(places, np.int64), torch.tensor(said).double().view(-1, 2))
         for member, places, said in zip(members, rows, probabilities, strict=True)
     ]
     prepared = Preparation.fit(waves(CODES), preset("network").prepare)
@@ -79,7 +82,7 @@ def both() -> FittedModel:
 # What each view counts
 
 
-def test_equal_views_and_no_cases_at_all_share_alike() -> None:
+def test_equal_views_and_no_cases_at_all_share_as_is_thought_beforehand() -> None:
     assert view_share(torch.zeros(0), torch.zeros(0)) == pytest.approx(PRIOR_SHARE)
     assert view_share(torch.full((50,), 0.7), torch.full((50,), 0.7)) == pytest.approx(PRIOR_SHARE)
 
@@ -98,8 +101,6 @@ def test_the_share_is_the_most_likely_one(n: int, seed: int, better: float) -> N
     best = minimize_scalar(loss, bounds=(1e-4, 1.0 - 1e-4), method="bounded").x
     found = view_share(torch.from_numpy(bank), torch.from_numpy(network))
     assert abs(found - np.clip(best, 0.01, 0.99)) <= 0.011
-    turned = view_share(torch.from_numpy(network), torch.from_numpy(bank))
-    assert found + turned == pytest.approx(1.0, abs=0.021)
     assert 0.0 < found < 1.0
 
 
@@ -139,9 +140,9 @@ def test_given_validation_cases_weigh_the_views() -> None:
     assert weights["right"] != weights["wrong"]
 
 
-def test_a_network_without_validation_cases_shares_alike() -> None:
+def test_a_network_without_validation_cases_counts_as_is_thought_beforehand() -> None:
     model = fit(views="both")
-    assert [member.weight for member in model.members] == [UNJUDGED_SHARE, 1.0 - UNJUDGED_SHARE]
+    assert [member.weight for member in model.members] == pytest.approx([PRIOR_SHARE, 1.0 - PRIOR_SHARE])
 
 
 @pytest.mark.parametrize("views", ["network", "bank"])
@@ -158,6 +159,71 @@ def test_the_members_of_both_views_are_those_of_each_view_alone(both: FittedMode
         for name, tensor in alone.network.state_dict().items():
             assert torch.equal(tensor, both.members[number].network.state_dict()[name])
         assert alone.temperature == both.members[number].temperature
+
+
+# Folds
+
+
+def test_every_case_judges_the_one_network_of_a_member_that_was_fitted_without_it() -> None:
+    model = fit(views="both", n_folds=3, n_members=2)
+    assert [each.view for each in model.members] == ["bank", "network", "network", "network"] * 2
+    cases, of_banks, of_networks = waves(CODES), [], []
+    examples = _examples(LabelledCases(cases, CODES, np.ones(30)), model.preparation)
+    for number in (0, 1):
+        seed = seed_for(0, "member", number)
+        splits = splits_of(CODES, model.settings.training, seed)
+        assert sorted(np.concatenate([judging for _, judging in splits])) == list(range(30))
+        left_out = closed_form.fit_bank(examples, 2, model.settings.bank, seed)
+        said = torch.softmax(left_out.network.head(left_out.z.float())[-1].double(), dim=1)
+        for place, (fitting, judging) in enumerate(splits):
+            assert not set(fitting) & set(judging)
+            each = model.members[4 * number + 1 + place]
+            alone = FittedModel(model.settings, CLASSES, ("x",), model.preparation, [each])
+            own = alone.probabilities(cases.take(judging))
+            of_networks.append(own[np.arange(len(judging)), CODES[judging]])
+            of_banks.append(said[judging, CODES[judging]].numpy())
+            assert model.metrics["members"][4 * number + 1 + place]["n_validation"] == len(judging)
+    share = view_share(torch.from_numpy(np.concatenate(of_banks)), torch.from_numpy(np.concatenate(of_networks)))
+    assert [each.weight for each in model.members] == pytest.approx([share, *[(1.0 - share) / 3] * 3] * 2)
+    temperatures = [each.temperature for each in model.members]
+    assert temperatures[1] == temperatures[2] == temperatures[3] != 1.0
+    assert model.review is not None
+    assert model.review.source == "held out"
+    assert model.review.confusion.sum() == 30
+
+
+def test_networks_of_folds_start_and_end_apart_and_the_same_again() -> None:
+    one, again = (fit(n_folds=3) for _ in range(2))
+    weights = [each.network.embedding.layers[0].projection.weight for each in one.members]
+    assert not any(torch.equal(weights[0], other) for other in weights[1:])
+    for each, other in zip(one.members, again.members, strict=True):
+        for name, tensor in each.network.state_dict().items():
+            assert torch.equal(tensor, other.network.state_dict()[name])
+
+
+@pytest.mark.parametrize(
+    ("changes", "codes"),
+    [
+        ({"n_folds": 1}, CODES),
+        ({"n_folds": 3, "validation_fraction": 0.2}, CODES),
+        ({"n_folds": 3}, np.arange(FOLDED_CASES) % 2),
+        ({"n_folds": 3}, np.arange(5)),  # each class has one case, which must be learned from
+        ({"n_folds": 40}, CODES),  # some parts would be empty
+    ],
+)
+def test_there_is_one_network_where_there_are_no_folds(changes: dict[str, Any], codes: NDArray[Any]) -> None:
+    config = replace(preset("network").training, **changes)
+    ((fitting, kept),) = splits_of(codes, config, seed=0)
+    expected = validation_split(codes, config, seed=0)
+    assert np.array_equal(fitting, expected[0])
+    assert np.array_equal(kept, expected[1])
+
+
+def test_given_validation_cases_judge_one_network_in_place_of_folds() -> None:
+    codes = np.arange(40) % 2
+    model = fit(LabelledCases(waves(codes, seed=1), codes, np.ones(40)), n_folds=3)
+    assert len(model.members) == 1
+    assert model.metrics["members"][0]["n_validation"] == 40
 
 
 # Cases that were held out
@@ -188,6 +254,12 @@ def test_with_two_views_only_cases_that_taught_neither_are_judged_by_weight(both
     found, index = _held_out(model, fits, 6)
     assert index.tolist() == list(range(6))
     np.testing.assert_allclose(found, bank, atol=1e-12)
+    members = [member("bank", both, 0.4), *[member("network", both, 0.2)] * 3]  # of folds each case has met one
+    said = rng.dirichlet([1.0, 1.0], 6)
+    model, fits = made(members, [list(range(6)), [0, 3], [1, 4], [2, 5]], [bank, said[0::3], said[1::3], said[2::3]])
+    found, index = _held_out(model, fits, 6)
+    assert index.tolist() == list(range(6))
+    np.testing.assert_allclose(found, 0.4 * bank + 0.6 * said, atol=1e-12)
 
 
 def test_the_review_of_kept_cases_is_by_members_that_had_not_seen_them() -> None:

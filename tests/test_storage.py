@@ -648,6 +648,7 @@ def test_a_model_of_every_format_version_is_kept() -> None:
     kept = {path.stem.removeprefix("model_v").partition("_")[0] for path in KEPT.glob("model_v*.pdftime")}
     assert sorted(kept) == versions
     assert {path.stem for path in KEPT.glob("model_v3*.pdftime")} == {"model_v3_bank", "model_v3_both"}
+    assert len(load(KEPT / "model_v4.pdftime").model_.members) == 3
     for path in KEPT.glob("model_v*.pdftime"):
         assert f'"format_version":"{path.stem.removeprefix("model_v")[0]}"'.encode() in path.read_bytes()
     assert all(path.stat().st_size < 60_000 for path in KEPT.iterdir())

@@ -253,7 +253,8 @@ class PDFTimeClassifier(Keywords, ClassifierMixin, TransformerMixin, BaseEstimat
         model = read_model(path, backbone)
         flat = {name: value for part in model.settings.in_use().values() for name, value in part.items()}
         views = {member.view for member in model.members}
-        loaded = cls(settings=flat, backbone=backbone, n_members=len(model.members) // len(views))
+        n_members = model.metrics.get("n_members", len(model.members) // len(views))  # older files do not say
+        loaded = cls(settings=flat, backbone=backbone, n_members=n_members)
         loaded._adopt(model)
         return loaded
 

@@ -108,6 +108,7 @@ def fit_model(
     ]
     metrics = {
         "n_cases": len(data.cases),
+        "n_members": options.n_members,
         "seconds": sum(fit.seconds for fit in fits),
         "members": [fit.metrics | {"seconds": fit.seconds} for fit in fits],
     }
@@ -214,7 +215,8 @@ def _weights(fits: list[MemberFit], examples: Examples, given: Examples | None) 
         own.append((one[here, y], other[here, y]))
     of_banks, of_networks = (torch.cat(each) for each in zip(*own, strict=True))
     share = view_share(of_banks, of_networks)
-    return [share / len(banks) if fit.member.view == "bank" else (1.0 - share) / len(networks) for fit in fits]
+    of_network = (1.0 - share) * len(banks) / len(networks)
+    return [share if fit.member.view == "bank" else of_network for fit in fits]
 
 
 def view_share(bank: Tensor, network: Tensor) -> float:

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdftime.data.batches import batch_indices, generator_for, seed_for, stratified_split
+from pdftime.data.batches import batch_indices, generator_for, seed_for, stratified_folds, stratified_split
 
 N_CASES = st.integers(1, 200)
 BATCH_SIZES = st.integers(1, 70)
@@ -205,3 +205,26 @@ def test_every_case_is_in_some_validation_part() -> None:
     codes = np.repeat([0, 1], 10)
     seen = [stratified_split(codes, 0.2, seed=seed)[1] for seed in range(100)]
     assert set(np.concatenate(seen).tolist()) == set(range(20))
+
+
+# Folds
+
+
+@given(counts=st.lists(st.integers(1, 12), min_size=1, max_size=6), n_folds=st.integers(2, 7), seed=SEEDS)
+def test_folds_are_even_and_leave_every_class_to_learn_from(counts: list[int], n_folds: int, seed: int) -> None:
+    codes = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
+    fold = stratified_folds(codes, n_folds, seed=seed)
+    assert np.array_equal(fold, stratified_folds(codes, n_folds, seed=seed))
+    sizes = np.bincount(fold[fold >= 0], minlength=n_folds)
+    assert sizes.max() - sizes.min() <= 1
+    for code, count in enumerate(counts):
+        of_class = fold[codes == code]
+        assert (of_class >= 0).all() == (count > 1)
+        own = np.bincount(of_class[of_class >= 0], minlength=n_folds)
+        assert own.max() - own.min() <= 1
+        assert all((of_class != each).any() for each in range(n_folds))
+
+
+def test_every_seed_makes_its_own_folds() -> None:
+    codes = np.repeat([0, 1, 2], 30)
+    assert len({tuple(stratified_folds(codes, 3, seed=seed)) for seed in range(50)}) == 50

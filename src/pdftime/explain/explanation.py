@@ -371,7 +371,10 @@ class Explanation:
     def _carried(self) -> list[str]:
         if self.carried_by is None:
             return []
-        agree = len({str(opinion.predicted) for opinion in self.opinions}) == 1
+        views: dict[str, Floats] = {}
+        for opinion in self.opinions:
+            views[opinion.view] = views.get(opinion.view, 0.0) + opinion.weight * opinion.probabilities
+        agree = len({int(each.argmax()) for each in views.values()}) == 1
         other = "agrees" if agree else "does not agree"
         return [f"Of its two views, the {self.carried_by} carried the decision, and the other {other}."]
 
