@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -294,17 +294,19 @@ def _statistics(response: Tensor, biases: Tensor, inside: Tensor | None, lengths
     n_timepoints = response.shape[-1]
     found = response.new_empty(len(biases), N_STATISTICS, *response.shape[:-1])
     bits = np.zeros((len(biases), *response.shape[:-1], _n_words(n_timepoints) * WORD // 8), np.uint8)
-    place = _places(n_timepoints, inside, lengths)
+    over = scratch("over")(response.shape)
     for bias, own, packed in zip(biases, found, bits, strict=True):
-        over, above = _above(response, bias, inside, scratch)
-        torch.sum(above, dim=-1, out=own[0])
-        some = own[0].clamp_min(1.0)
-        centre = (above @ place.T if len(place) == 1 else (above * place).sum(dim=-1, keepdim=True))[..., 0]
-        packed[..., : -(-n_timepoints // 8)] = np.packbits(above.numpy() != 0.0, axis=-1, bitorder="little")
-        torch.div(over.mul_(above).sum(dim=-1), some, out=own[1])
-        torch.div(centre, some, out=own[2])
-    found[:, 0] /= lengths
-    found[:, 3] = torch.from_numpy(_longest_runs(bits)) / lengths
+        torch.sub(response, bias[:, :, None, None], out=over)
+        if inside is not None:
+            over *= inside
+        packed[..., : -(-n_timepoints // 8)] = np.packbits(over.numpy() > 0.0, axis=-1, bitorder="little")
+        torch.sum(over.clamp_min_(0.0), dim=-1, out=own[1])
+    count, place, longest = (torch.from_numpy(each) for each in _ones(bits))
+    some = count.clamp_min(1.0)
+    found[:, 0] = count / lengths
+    found[:, 1] /= some
+    found[:, 2] = torch.where(count > 0.0, (place / some + 0.5) / lengths - 0.5, 0.0)
+    found[:, 3] = longest / lengths
     return found
 
 
@@ -352,16 +354,28 @@ def _places(n_timepoints: int, inside: Tensor | None, lengths: Tensor) -> Tensor
     return (torch.arange(n_timepoints) + 0.5) / own[:, None] - 0.5
 
 
+class _Ones(NamedTuple):
+    """What is known of the ones among bits, the lowest bit first."""
+
+    count: NDArray[np.float32]
+    place: NDArray[np.float32]
+    """The sum of their places."""
+    longest: NDArray[np.integer[Any]]
+    """The most in a row."""
+
+
 @cache
-def _runs_of_words() -> tuple[NDArray[np.int16], NDArray[np.int16], NDArray[np.int16]]:
-    """Of every word of bits: how many ones it begins with (the lowest bit first), how many it ends with, and in a row."""
-    first, last, longest = (np.zeros(2**WORD, np.int16) for _ in range(3))
-    for place in range(WORD):
-        last += 1
-        last *= (np.arange(2**WORD) >> place & 1).astype(np.int16)
-        first += last == place + 1
+def _words() -> tuple[_Ones, NDArray[np.int16], NDArray[np.int16]]:
+    """Of every word its ones, with how many of them it begins, and with how many it ends."""
+    count, place, longest, first, last = np.zeros((5, 2**WORD), np.int16)
+    for bit in range(WORD):
+        one = (np.arange(2**WORD) >> bit & 1).astype(np.int16)
+        count += one
+        place += bit * one
+        last[:] = (last + 1) * one
+        first += last == bit + 1
         np.maximum(longest, last, out=longest)
-    return first, last, longest
+    return _Ones(count.astype(np.float32), place.astype(np.float32), longest), first, last
 
 
 def _n_words(n_timepoints: int) -> int:
@@ -369,22 +383,26 @@ def _n_words(n_timepoints: int) -> int:
     return 1 << (-(-n_timepoints // WORD) - 1).bit_length()
 
 
-def _longest_runs(bits: NDArray[np.uint8]) -> NDArray[np.int32]:
-    """(..., bytes) of bits, the lowest first, in `_n_words` words -> (...) the longest run of ones.
+def _ones(bits: NDArray[np.uint8]) -> _Ones:
+    """(..., bytes) of bits in `_n_words` words -> (...) of all their ones.
 
-    Neighbours are joined, two and two: a run is in the one, in the other, or ends the one and begins the other.
+    Words are joined, two and two: a run is in the one, in the other, or ends the one and begins the other.
     """
-    words = np.ascontiguousarray(bits.view(f"<u{WORD // 8}").reshape(-1, bits.shape[-1] * 8 // WORD).T)
-    small = np.int16 if words.shape[0] * WORD < 2**15 else np.int32
-    first, last, longest = (table.take(words).astype(small, copy=False) for table in _runs_of_words())
+    words = bits.view(f"<u{WORD // 8}")
+    words = words.reshape(-1, words.shape[-1]).T.astype(np.intp, order="C")  # (words, ...)
+    of_words, *edges = _words()
+    count, place, longest = (table.take(words) for table in of_words)
+    first, last = (table.take(words) for table in edges)
+    if bits.shape[-1] * 8 >= 2**15:  # more than small numbers hold
+        longest, first, last = (each.astype(np.int32) for each in (longest, first, last))
+    place = place.sum(axis=0) + np.arange(0, len(words) * WORD, WORD, dtype=np.float32) @ count
     size = WORD
-    while len(words) > 1:
-        words = words[::2]
+    while len(longest) > 1:
         longest = np.maximum(np.maximum(longest[::2], longest[1::2]), last[::2] + first[1::2])
         first = first[::2] + (first[::2] == size) * first[1::2]
         last = last[1::2] + (last[1::2] == size) * last[::2]
         size *= 2
-    return longest[0].reshape(bits.shape[:-1]).astype(np.int32)
+    return _Ones(*(each.reshape(bits.shape[:-1]) for each in (count.sum(axis=0), place, longest[0])))
 
 
 def _run_lengths(above: Tensor, scratch: Scratch) -> Tensor:
