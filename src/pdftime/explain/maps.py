@@ -87,7 +87,7 @@ def score_of(target: Tensor, n_networks: int = 1) -> Quantity:
     """The target's score alone, by each of several networks whose scores stand side by side."""
 
     def quantity(network: Network, output: Output, rows: Tensor) -> Tensor:
-        each = output.scores[-1].unflatten(1, (n_networks, -1))
+        each = output.scores[-1].view(len(rows), n_networks, -1)
         return each[torch.arange(len(rows)), :, target[rows]]
 
     return quantity

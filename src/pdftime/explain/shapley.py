@@ -61,7 +61,8 @@ def shapley_values(
             parts.append(shapley_values(network, x[rows], some, baseline[rows], own, n_contexts=n_contexts, z=known))
         return Shapley(*(torch.cat(each, dim=1) for each in zip(*parts, strict=True)))
     shared = mask is None and bool((baseline == baseline[:1]).all())  # then one does for all
-    ends = network(baseline[:1] if shared else baseline, mask).z.expand(len(x), -1), network(x, mask).z if z is None else z
+    at_baseline = network(baseline[:1] if shared else baseline, mask).z.expand(len(x), -1)
+    ends = at_baseline, network(x, mask).z if z is None else z
     head, every = HeadAlone(network.head), torch.arange(len(x))
     start, stop = (quantity(network, head(end[:, None]), every).double().T for end in ends)
     shares = (torch.arange(n_contexts, dtype=torch.float64) + 0.5) / n_contexts

@@ -19,7 +19,7 @@ RIVALS = 8  # kernels that compete in a group
 N_VIEWS = 16  # mixtures of channels, where there are several
 N_SHARED = 96  # pooled kernels of all mixtures together
 N_STATISTICS = 4
-BATCH_POINTS = 4096  # time points that go through the bank together: what stays in the processor's cache
+BATCH_POINTS = 8192  # time points that go through the bank together: what stays in the processor's cache
 WORD = 16  # time points whose runs are looked up in a table
 SMALLEST = 1e-2  # how large a value counts at least when evidence is shared among values
 ROUNDING = 1e-5  # of prepared series, whose values are about 1: less than this is rounding
@@ -242,7 +242,7 @@ def _convolved(kernels: Tensor, windows: Tensor, place: Scratch.Place) -> Tensor
 
 def _rivals(part: Part, windows: Tensor, n_cases: int, scratch: Scratch) -> Tensor:
     """(v, g, 8, b, t): responses of the kernels that compete."""
-    kernels = part.rivals.unflatten(1, (RIVALS, -1)).transpose(1, 2)
+    kernels = part.rivals.view(len(part.rivals), RIVALS, -1, TAPS).transpose(1, 2)
     response = _convolved(kernels.flatten(1, 2), windows, scratch("rivals"))
     return response.view(*kernels.shape[:3], n_cases, -1)
 
@@ -273,16 +273,13 @@ def rival_winners(response: Tensor, inside: Tensor | None) -> Iterator[Winners]:
         yield Winners(number.view(form), worth if inside is None else worth.mul_(inside))
 
 
-def win_sums(winners: Winners) -> Tensor:
-    """(v, 8, g, b): what wins (v, g, b, t) of each kernel count together."""
-    sums = winners.worth.new_zeros(*winners.worth.shape[:-1], RIVALS)
-    return sums.scatter_add_(-1, *winners).permute(0, 3, 1, 2)
-
-
 def _counts(part: Part, windows: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch) -> Tensor:
     """(n, b): how strongly each rival wins per time point, and then how often it is the lowest."""
-    both = rival_winners(_rivals(part, windows, len(lengths), scratch), inside)
-    return torch.stack([win_sums(each) / lengths for each in both]).flatten(0, -2)
+    response = _rivals(part, windows, len(lengths), scratch)
+    sums = response.new_zeros(2, *response.shape[:2], len(lengths), RIVALS)
+    for each, winners in zip(sums, rival_winners(response, inside), strict=True):
+        each.scatter_add_(-1, *winners)
+    return (sums.permute(0, 1, 4, 2, 3) / lengths).flatten(0, -2)
 
 
 def _statistics(response: Tensor, biases: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch) -> Tensor:
@@ -357,7 +354,7 @@ def _places(n_timepoints: int, inside: Tensor | None, lengths: Tensor) -> Tensor
 class _Ones(NamedTuple):
     """What is known of the ones among bits, the lowest bit first."""
 
-    count: NDArray[np.float32]
+    number: NDArray[np.float32]
     place: NDArray[np.float32]
     """The sum of their places."""
     longest: NDArray[np.integer[Any]]
@@ -365,7 +362,7 @@ class _Ones(NamedTuple):
 
 
 @cache
-def _words() -> tuple[_Ones, NDArray[np.int16], NDArray[np.int16]]:
+def _words() -> tuple[_Ones, NDArray[np.integer[Any]], NDArray[np.integer[Any]]]:
     """Of every word its ones, with how many of them it begins, and with how many it ends."""
     count, place, longest, first, last = np.zeros((5, 2**WORD), np.int16)
     for bit in range(WORD):

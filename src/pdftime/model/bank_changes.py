@@ -19,9 +19,7 @@ from pdftime.model.bank import (
     Part,
     Scratch,
     lengths_of,
-    Winners,
     rival_winners,
-    win_sums,
 )
 
 NO_TAP = TAPS  # behind the taps of a kernel there is one that sees nothing
@@ -165,15 +163,16 @@ def _of_rivals(
     form, flat = kernels.shape[:3], kernels.flatten(1, 2)
     response = torch.matmul(flat, windows).view(*flat.shape[:2], len(lengths), -1)
     padded, taps = _padded(response, moves), F.pad(flat, (0, 1))
-    old = list(rival_winners(response.unflatten(1, form[1:]), inside))
-    total = torch.stack([win_sums(each) for each in old], dim=1)  # (r, 2, 8, g, b)
-    gains = total.new_zeros(*total.shape, response.shape[-1])
-    lost = [Winners(_padded(number, moves), _padded(-worth, moves)) for number, worth in old]
+    wins = response.new_zeros(len(flat), 2, RIVALS, form[1], *response.shape[2:])  # (r, 2, 8, g, b, t)
+    for number, (winner, worth) in enumerate(rival_winners(response.view(*form, *response.shape[2:]), inside)):
+        wins[:, number].scatter_(1, winner[:, None], worth[:, None])
+    total, gains, old = wins.sum(dim=-1), torch.zeros_like(wins), _padded(wins, moves)
     for each in moves:
-        moved = each.moved(padded, taps, scratch).unflatten(1, form[1:])
-        for number, new in enumerate(rival_winners(moved, each.inside)):
+        gains -= each.at_lags(old).sum(dim=-3)
+        moved = each.moved(padded, taps, scratch)
+        for number, new in enumerate(rival_winners(moved.view(*form, *moved.shape[2:]), each.inside)):
             by_group = gains[:, number].transpose(1, 2)  # (r, g, 8, b, t)
-            by_group.scatter_add_(2, *new).scatter_add_(2, *(each.at_lags(values) for values in lost[number]))
+            by_group.scatter_add_(2, *new)
     sums = gains.add_(total[..., None])
     torch.threshold_(sums, 0.5 * ROUNDING, 0.0)  # the least that wins is twice that: this is rounding
     return (total / lengths).flatten(1, 3), sums.div_(lengths[:, None]).flatten(1, 3)
@@ -211,7 +210,7 @@ def _of_pooled(
         for bias, after in zip(biases, sums.transpose(0, 1), strict=True):
             torch.sub(moved, bias[..., None, None, None], out=over)
             torch.gt(over, 0.0, out=above)
-            counted = torch.matmul(by_lag, above.flatten(3)).unflatten(3, moved.shape[3:])
+            counted = torch.matmul(by_lag, above.flatten(3)).view(*moved.shape[:2], 2, *moved.shape[3:])
             count, behind = counted.unbind(dim=2)  # how many, and how far they lie behind the value
             after[0] += count
             after[1] += over.clamp_min_(0.0).sum(dim=-3)

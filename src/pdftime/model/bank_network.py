@@ -16,7 +16,7 @@ from pdftime.model.places import interval_shares, place_spectrum, place_values
 from pdftime.model.prototypes import FixedPrototypes, PrototypeHead
 
 ALL = Sample()
-EVIDENCE_POINTS = 4096  # time points whose evidence is found together: responses of all kernels are kept meanwhile
+EVIDENCE_POINTS = 8192  # time points whose evidence is found together: responses of all kernels are kept meanwhile
 
 
 class Scaling(NamedTuple):
@@ -172,7 +172,7 @@ class HeadsBeside(PrototypeHead):
 
     def forward(self, z: Tensor) -> list[Tensor]:
         """(b, d) -> (b, all their classes)."""
-        parts = z[:, :-1].split(self.sizes, dim=1)
+        parts = torch.split(z[:, :-1], self.sizes, dim=1)
         return [torch.cat([head(lifted(part))[-1] for head, part in zip(self.heads, parts, strict=True)], dim=1)]
 
 
