@@ -17,7 +17,7 @@ from pdftime.explain.maps import score_and_margin, score_of
 from pdftime.explain.shapley import complete, shapley_values
 from pdftime.model.bank import N_STATISTICS, ConvolutionBank
 from pdftime.model.bank_changes import Sample
-from pdftime.model.bank_network import BankNetwork, fit_scaling
+from pdftime.model.bank_network import BankNetwork, Scaling, fit_scaling, side_by_side
 from pdftime.model.prototypes import FixedPrototypes
 
 TARGET, CONTRAST = torch.tensor([0, 1, 0]), torch.tensor([1, 0, 1])
@@ -160,6 +160,24 @@ def test_a_context_sees_its_part_of_the_features_however_few_contexts_there_are(
     shapley_values(net, x, None, torch.zeros_like(x), score_of(TARGET[:2]), n_contexts=n_contexts)
     assert [sample for _, sample in seen] == [Sample(first, step) for first in range(min(step, n_contexts))]
     assert sum(n for n, _ in seen) == n_contexts * len(x)
+
+
+@pytest.mark.parametrize("lengths", [None, [30, 12, 20]])
+def test_networks_of_one_bank_have_the_same_values_side_by_side_as_alone(lengths: list[int] | None) -> None:
+    x = series(3, 2, 30)
+    mask = None if lengths is None else torch.arange(30) < torch.tensor(lengths)[:, None]
+    one = network(x, mask)
+    scaling = Scaling(one.centre, one.inverse)
+    other = BankNetwork(one.bank, 0, scaling, one.projection.flip(0), one.offset + 0.1, one.head)
+    both = side_by_side([one, other])
+    torch.testing.assert_close(
+        both(x, mask).scores[-1], torch.cat([net(x, mask).scores[-1] for net in (one, other)], 1)
+    )
+    together = shapley_values(both, x, mask, torch.zeros_like(x), score_of(TARGET, 2))
+    for place, net in enumerate((one, other)):
+        alone = shapley_values(net, x, mask, torch.zeros_like(x), score_of(TARGET), z=net(x, mask).z)
+        for found, expected in zip(together, alone, strict=True):
+            torch.testing.assert_close(found[place], expected[0], atol=1e-6, rtol=1e-4)
 
 
 # Made to add up

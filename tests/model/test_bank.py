@@ -470,3 +470,27 @@ def test_spectral_shares_are_the_power_that_an_average_kernel_lets_through() -> 
 def test_a_series_without_power_is_all_constant() -> None:
     shares = bank(1, 24).spectral_shares(torch.zeros(1, 1, 24), None)
     assert (shares[..., 0] == 1.0).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 40, 500, 40_000])
+def test_ones_among_bits_are_counted_placed_and_their_longest_run_found(n: int) -> None:
+    bits = np.random.default_rng(n).random((5, n)) < np.array([[0.0], [0.2], [0.5], [0.95], [1.0]])
+    packed = np.zeros((5, module._n_words(n) * module.WORD // 8), np.uint8)
+    packed[:, : -(-n // 8)] = np.packbits(bits, axis=1, bitorder="little")
+    count, place, longest = module._ones(packed)
+    np.testing.assert_array_equal(count, bits.sum(axis=1))
+    np.testing.assert_allclose(place, bits @ np.arange(n), rtol=1e-6)
+    for row, found in zip(bits, longest, strict=True):
+        assert found == max(len(run) for run in "".join("01"[each] for each in row.astype(int)).split("0"))
+
+
+def test_winners_are_the_highest_and_the_lowest_of_their_group() -> None:
+    response = series(2, 3, 8, 4, 10)
+    response[..., 5] *= 1e-7  # flat but for rounding
+    inside = mask_of([10, 9, 3, 1], 10).float()
+    highest, lowest = module.rival_winners(response.clone(), inside)
+    high, low = response.amax(dim=2), response.amin(dim=2)
+    assert torch.equal(highest.number, response.argmax(dim=2))
+    assert torch.equal(highest.worth, torch.where(high > module.ROUNDING, high, 0.0) * inside)
+    assert torch.equal(lowest.number, response.argmin(dim=2))
+    assert torch.equal(lowest.worth, (low < -module.ROUNDING) * inside)

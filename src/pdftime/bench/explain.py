@@ -26,7 +26,7 @@ from pdftime.explain.deletion import probability_of, without
 from pdftime.explain.evidence import explain
 from pdftime.explain.explanation import Explanation
 from pdftime.explain.gallery import explain_model
-from pdftime.explain.maps import baseline_of, score_map
+from pdftime.explain.maps import baseline_of, score_maps
 from pdftime.explain.untrained import untrained
 from pdftime.fitted import FittedModel
 
@@ -146,7 +146,7 @@ def all_maps(model: FittedModel, cases: SeriesSet, seed: int) -> tuple[Maps, lis
         "score map": np.stack([on_prepared_axis(each.input_map, own) for each, own in pairs]),
         "margin map": np.stack([on_prepared_axis(each.margin_map, own) for each, own in pairs]),
         "token evidence": np.stack([_tokens(each, own) for each, own in pairs]),
-        "untrained network": score_map(untrained(model, seed), x, mask, baseline, codes),
+        "untrained network": score_maps([untrained(model, seed)], x, mask, baseline, codes)[0],
         "|x - median|": _from_median(prepared.x.astype(np.float64), inside),
         "random": rng.random(x.shape),
     }

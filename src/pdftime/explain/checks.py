@@ -14,7 +14,7 @@ from torch import Tensor
 from pdftime.data.batches import generator_for, seed_for
 from pdftime.explain.deletion import SHARES, probability_of, without
 from pdftime.explain.explanation import Check, Checks, Curve, Explanation, Floats
-from pdftime.explain.maps import EXACT, baseline_of, on_own_axis, score_map
+from pdftime.explain.maps import EXACT, baseline_of, on_own_axis, score_maps
 from pdftime.explain.untrained import untrained
 from pdftime.fitted import FittedModel
 
@@ -70,21 +70,14 @@ def _prepared(explanation: Explanation) -> _Prepared:
 
 def _compared(explanations: list[Explanation], prepared: list[_Prepared], exact: bool) -> list[_Compared]:
     model = explanations[0].source.model
-    brief = partial(score_map, n_steps=N_STEPS, n_contexts=N_CONTEXTS, exact=exact)
+    brief = partial(score_maps, n_steps=N_STEPS, n_contexts=N_CONTEXTS, exact=exact)
     x, baseline = (torch.cat(each) for each in zip(*((one.x, one.baseline) for one in prepared), strict=True))
     masks = [one.mask for one in prepared if one.mask is not None]
     mask = torch.cat(masks) if masks else None
     target = torch.tensor([each.source.target for each in explanations])
-    foreign = brief(untrained(model), x, mask, baseline, target)
-    noisy = torch.cat([_with_noise(one.x, one.inside) for one in prepared])
-    both = brief(
-        model,
-        torch.cat([x, noisy]),
-        None if mask is None else mask.repeat(2, 1),
-        baseline.repeat(2, 1, 1),
-        target.repeat(2),
-    )
-    return [_Compared(*each) for each in zip(foreign, both[: len(x)], both[len(x) :], strict=True)]
+    foreign, calm = brief([untrained(model), model], x, mask, baseline, target)
+    (noisy,) = brief([model], torch.cat([_with_noise(one.x, one.inside) for one in prepared]), mask, baseline, target)
+    return [_Compared(*each) for each in zip(foreign, calm, noisy, strict=True)]
 
 
 def _check(explanation: Explanation, prepared: _Prepared, compared: _Compared) -> Checks:

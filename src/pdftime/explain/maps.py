@@ -27,8 +27,8 @@ from pdftime.explain.gradients import (
 )
 from pdftime.explain.shapley import shapley_values
 from pdftime.fitted import FittedModel, Network, pooled
-from pdftime.model.bank_network import BankNetwork
-from pdftime.model.network import Output
+from pdftime.model.bank_network import BankNetwork, side_by_side
+from pdftime.model.network import Output, PDFTime
 from pdftime.model.prototypes import PrototypeHead
 
 NEIGHBOURS = 7  # time points that a map is averaged over, fewer in short series; measured in docs/explanations.md
@@ -83,11 +83,12 @@ def score_and_margin(target: Tensor, contrast: Tensor) -> Quantity:
     return quantity
 
 
-def score_of(target: Tensor) -> Quantity:
-    """The target's score alone."""
+def score_of(target: Tensor, n_networks: int = 1) -> Quantity:
+    """The target's score alone, by each of several networks whose scores stand side by side."""
 
     def quantity(network: Network, output: Output, rows: Tensor) -> Tensor:
-        return output.scores[-1][torch.arange(len(rows)), target[rows], None]
+        each = output.scores[-1].view(len(rows), n_networks, -1)
+        return each[torch.arange(len(rows)), :, target[rows]]
 
     return quantity
 
@@ -131,13 +132,17 @@ def make_maps(
     The second are the exact evidence of the banks among them, laid on values; None where there is none.
     """
     shares = [1.0 / len(networks)] * len(networks) if weights is None else weights
-    exact = [_evidence(each, x, mask, quantity) if isinstance(each, BankNetwork) else None for each in networks]
-    found = [
-        _gradients(network, x, mask, baseline, quantity, n_steps)
-        if own is None or not isinstance(network, BankNetwork)
-        else _shapley(network, x, mask, baseline, quantity, own)
-        for network, own in zip(networks, exact, strict=True)
-    ]
+    exact: list[_Found | None] = []
+    found: list[_Found] = []
+    for network in networks:
+        if isinstance(network, BankNetwork):
+            z = network(x, mask).z
+            own = _evidence(network, x, mask, z, quantity)
+            exact.append(own)
+            found.append(_shapley(network, x, mask, z, baseline, quantity, own))
+        else:
+            exact.append(None)
+            found.append(_gradients(network, x, mask, baseline, quantity, n_steps))
     methods = [GRADIENTS if own is None else SHAPLEY for own in exact]
     width = width_of(x.shape[2])
     method = " and ".join(sorted(set(methods), reverse=True))
@@ -174,31 +179,36 @@ def _gradients(
 
 
 def _shapley(
-    network: BankNetwork, x: Tensor, mask: Tensor | None, baseline: Tensor, quantity: Quantity, exact: _Found
+    network: BankNetwork,
+    x: Tensor,
+    mask: Tensor | None,
+    z: Tensor,
+    baseline: Tensor,
+    quantity: Quantity,
+    exact: _Found,
 ) -> _Found:
     """Shapley values of a bank; by frequency they are as its exact evidence."""
-    values, start, stop, _ = shapley_values(network, x, mask, baseline, quantity)
+    values, start, stop, _ = shapley_values(network, x, mask, baseline, quantity, z=z)
     frequencies = exact.frequency_values.clone()
     # evidence begins elsewhere; what that makes in a channel is no matter of any wave
     frequencies[..., 0] += values.sum(dim=-1) - frequencies.sum(dim=-1)
     return _Found(values, frequencies, start, stop)
 
 
-def _evidence(network: BankNetwork, x: Tensor, mask: Tensor | None, quantity: Quantity) -> _Found:
+def _evidence(network: BankNetwork, x: Tensor, mask: Tensor | None, z: Tensor, quantity: Quantity) -> _Found:
     """What values add from average features to the series' own, exactly; averaged over neighbours.
 
     A bank has no gradient, but z is linear in its features, and these split exactly over the series. So the path
     leads from one z to the other, and the gradient along it is the direction whose evidence is sought.
     """
-    z = network(x, mask).z
     start = network.start.expand_as(z)
     integral = integrate(HeadAlone(network.head), z[:, None], None, start[:, None], quantity)
     values, frequency_values = network.evidence(x, mask, integral.gradient[:, :, 0])
     return _Found(_averaged(values, mask), frequency_values, integral.start, integral.stop)
 
 
-def score_map(
-    model: FittedModel,
+def score_maps(
+    models: Sequence[FittedModel],
     x: Tensor,
     mask: Tensor | None,
     baseline: Tensor,
@@ -207,24 +217,26 @@ def score_map(
     n_steps: int = 16,
     n_contexts: int | None = None,
     exact: bool = False,
-) -> Floats:
-    """(b, c, t) maps of the targets' scores on the prepared axis, with few even steps: for comparisons.
+) -> list[Floats]:
+    """By each model (b, c, t) maps of the targets' scores on the prepared axis, with few even steps: for comparisons.
 
-    Of a bank Shapley values, or its exact evidence.
+    Of a bank Shapley values, or its exact evidence. Of networks with one bank, what it does is found once.
     """
     rule = even_rule(n_steps, len(x))
-    each = []
-    for network in (member.network for member in model.members):
+    networks = list(dict.fromkeys(member.network for model in models for member in model.members))
+    found: dict[Network, Tensor] = {}
+    for network in networks:
         if isinstance(network, BankNetwork) and exact:
-            each.append(_evidence(network, x, mask, score_of(target)).values[0])
-        elif isinstance(network, BankNetwork):
-            found = shapley_values(network, x, mask, baseline, score_of(target), n_contexts=n_contexts)
-            each.append(found.values[0])
-        else:
+            found[network] = _evidence(network, x, mask, network(x, mask).z, score_of(target)).values[0]
+        elif isinstance(network, BankNetwork) and network not in found:
+            alike = [each for each in networks if isinstance(each, BankNetwork) and each.bank is network.bank]
+            scores = score_of(target, len(alike))
+            values = shapley_values(side_by_side(alike), x, mask, baseline, scores, n_contexts=n_contexts).values
+            found |= zip(alike, values, strict=True)
+        elif isinstance(network, PDFTime):
             gradient = mean_gradient(network, x, mask, baseline, score_of(target), rule)[0]
-            each.append(_averaged(gradient * (x - baseline), mask))
-    together: Floats = model.pooled(each).numpy()
-    return together
+            found[network] = _averaged(gradient * (x - baseline), mask)
+    return [model.pooled([found[member.network] for member in model.members]).numpy() for model in models]
 
 
 def _averaged(values: Tensor, mask: Tensor | None) -> Tensor:

@@ -41,12 +41,13 @@ def shapley_values(
     quantity: Quantity,
     *,
     n_contexts: int | None = None,
+    z: Tensor | None = None,
 ) -> Shapley:
     """Shapley values against the baseline in Owen's form: what a value does where a random share s of the others has
     given way to the baseline, on average over s from 0 to 1.
 
     What every value does in one such context is found at once (`BankNetwork.changes`), so few contexts do. The
-    estimates are then made to sum to what the series adds to the baseline.
+    estimates are then made to sum to what the series adds to the baseline. `z` (b, d) is the series', if it is known.
     """
     if n_contexts is None:
         n_contexts = CONTEXTS if x.shape[1] > 1 or x.shape[2] <= SHORT else CONTEXTS // 2
@@ -56,9 +57,14 @@ def shapley_values(
         for rows in torch.split(torch.arange(len(x)), size):
             some = None if mask is None else mask[rows]
             own = of_rows(quantity, rows)
-            parts.append(shapley_values(network, x[rows], some, baseline[rows], own, n_contexts=n_contexts))
+            known = None if z is None else z[rows]
+            parts.append(shapley_values(network, x[rows], some, baseline[rows], own, n_contexts=n_contexts, z=known))
         return Shapley(*(torch.cat(each, dim=1) for each in zip(*parts, strict=True)))
-    start, stop = (quantity(network, network(each, mask), torch.arange(len(x))).double().T for each in (baseline, x))
+    shared = mask is None and bool((baseline == baseline[:1]).all())  # then one does for all
+    at_baseline = network(baseline[:1] if shared else baseline, mask).z.expand(len(x), -1)
+    ends = at_baseline, network(x, mask).z if z is None else z
+    head, every = HeadAlone(network.head), torch.arange(len(x))
+    start, stop = (quantity(network, head(end[:, None]), every).double().T for end in ends)
     shares = (torch.arange(n_contexts, dtype=torch.float64) + 0.5) / n_contexts
     generator = generator_for("shapley", *x.shape[1:])  # the same for every case, in whatever batch it comes
     draws = torch.rand(n_contexts, *x.shape[1:], dtype=torch.float64, generator=generator)

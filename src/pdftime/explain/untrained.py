@@ -10,7 +10,7 @@ from torch import nn
 
 from pdftime.data.batches import generator_for
 from pdftime.fitted import FittedModel, Member
-from pdftime.model.bank_network import BankNetwork
+from pdftime.model.bank_network import BankNetwork, Scaling
 from pdftime.model.network import PDFTime
 
 
@@ -26,20 +26,22 @@ def untrained(model: FittedModel, seed: int = 0) -> FittedModel:
         chosen.setdefault(member.view, member)
     members = []
     for member in chosen.values():
-        if isinstance(member.network, BankNetwork):
-            bank = deepcopy(member.network)
-            bank.projection = bank.projection[torch.randperm(len(bank.projection), generator=generator)]
-            members.append(member._replace(network=bank))
+        own = member.network
+        if isinstance(own, BankNetwork):
+            shuffled = own.projection[torch.randperm(len(own.projection), generator=generator)]
+            scaling = Scaling(own.centre, own.inverse)
+            network = BankNetwork(own.bank, int(own.seed), scaling, shuffled, own.offset, own.head)
+            members.append(member._replace(network=network))
             continue
-        network = PDFTime(
+        fresh = PDFTime(
             model.settings.model,
             model.preparation.n_channels,
             model.preparation.n_timepoints,
             len(model.classes),
             generator,
-            _shuffled(member.network.backbone, generator),
+            _shuffled(own.backbone, generator),
         )
-        members.append(member._replace(network=network.eval()))
+        members.append(member._replace(network=fresh.eval()))
     return replace(model, members=members)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 TAPS = 9  # time points that a kernel looks at
@@ -16,7 +19,8 @@ RIVALS = 8  # kernels that compete in a group
 N_VIEWS = 16  # mixtures of channels, where there are several
 N_SHARED = 96  # pooled kernels of all mixtures together
 N_STATISTICS = 4
-BATCH_POINTS = 4096  # time points that go through the bank together: what stays in the processor's cache
+BATCH_POINTS = 8192  # time points that go through the bank together: what stays in the processor's cache
+WORD = 16  # time points whose runs are looked up in a table
 SMALLEST = 1e-2  # how large a value counts at least when evidence is shared among values
 ROUNDING = 1e-5  # of prepared series, whose values are about 1: less than this is rounding
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
@@ -115,14 +119,12 @@ class ConvolutionBank(nn.Module):
         return torch.cat(list(parts)).T
 
     def _features(self, x: Tensor, mask: Tensor | None, scratch: Scratch) -> tuple[Tensor, Tensor]:
-        b, t = len(x), x.shape[2]
         lengths = lengths_of(x, mask)
         counts, pooled = [], []
         for part, biases, windows, inside in self.walk(x, mask):
             counts.append(_counts(part, windows, inside, lengths, scratch))
-            response = _convolved(part.pooled, windows, scratch("pooled")).view(self.n_views, -1, b, t)
-            for bias in biases:
-                pooled.append(_statistics(response, bias, inside, lengths, scratch).flatten(0, -2))
+            response = _convolved(part.pooled, windows, scratch("pooled")).view(self.n_views, -1, *x.shape[::2])
+            pooled.append(_statistics(response, biases, inside, lengths, scratch).flatten(0, -2))
         return torch.cat(counts).T, torch.cat(pooled).T
 
     @torch.no_grad()
@@ -141,9 +143,10 @@ class ConvolutionBank(nn.Module):
         there = SMALLEST if mask is None else SMALLEST * mask[:, None, :]
         for part, biases, windows, inside in self.walk(x, mask):
             local = x.new_zeros(n_quantities, self.n_views, b, t, dtype=torch.float64)
-            for wins in rival_wins(_rivals(part, windows, b, scratch), inside, scratch):
-                share = counts.take(wins.shape[:3]) / lengths
-                local += _weighed(wins.flatten(1, 2), share.flatten(2, 3))
+            for number, worth in rival_winners(_rivals(part, windows, b, scratch), inside):
+                share = counts.take(torch.Size([self.n_views, RIVALS, worth.shape[1]])) / lengths
+                own = share.permute(0, 1, 3, 4, 2).gather(-1, number.expand(n_quantities, *number.shape))
+                local += own.mul_(worth).sum(dim=2)
             response = _convolved(part.pooled, windows, scratch("pooled")).view(self.n_views, -1, b, t)
             for bias in biases:
                 shares = pooled.take(torch.Size([N_STATISTICS, *bias.shape]))
@@ -238,51 +241,78 @@ def _convolved(kernels: Tensor, windows: Tensor, place: Scratch.Place) -> Tensor
 
 
 def _rivals(part: Part, windows: Tensor, n_cases: int, scratch: Scratch) -> Tensor:
-    """(v, 8, g, b, t): responses of the kernels that compete."""
-    response = _convolved(part.rivals, windows, scratch("rivals"))
-    return response.view(len(response), RIVALS, response.shape[1] // RIVALS, n_cases, -1)
+    """(v, g, 8, b, t): responses of the kernels that compete."""
+    kernels = part.rivals.view(len(part.rivals), RIVALS, -1, TAPS).transpose(1, 2)
+    response = _convolved(kernels.flatten(1, 2), windows, scratch("rivals"))
+    return response.view(*kernels.shape[:3], n_cases, -1)
 
 
-def rival_wins(response: Tensor, inside: Tensor | None, scratch: Scratch) -> Iterator[Tensor]:
-    """(v, 8, g, b, t) twice: the response where a kernel is its group's highest, and 1 where it is its lowest.
+class Winners(NamedTuple):
+    """Which of the eight kernels of a group wins, and what that counts."""
 
-    Where the series is flat, nothing but rounding would decide: there is no winner.
+    number: Tensor
+    """(v, g, ..., t) whole numbers"""
+    worth: Tensor
+    """(v, g, ..., t)"""
+
+
+def rival_winners(response: Tensor, inside: Tensor | None) -> Iterator[Winners]:
+    """Of responses (v, g, 8, ..., t), which it uses up: the highest, which count as they are, and the lowest, each 1.
+
+    Where the series is flat, nothing but rounding would decide: there it counts 0.
     """
-    wins = scratch("wins")(response.shape)
+    form = (*response.shape[:2], *response.shape[3:])
+    # to a pool the eight are lines of an image, and time points its channels; it finds height and place in one pass
+    image = response.reshape(-1, RIVALS, 1, math.prod(form[2:])).permute(0, 3, 1, 2)
     for highest in (True, False):
-        best = (response.amax if highest else response.amin)(dim=1, keepdim=True)
-        torch.eq(response, best, out=wins)  # straight to numbers: a mask of booleans costs many times as much
-        worth = torch.threshold_(best, ROUNDING, 0.0) if highest else torch.lt(best, -ROUNDING, out=best)
-        wins *= worth if inside is None else worth.mul_(inside)
-        yield wins
+        if not highest:
+            image.neg_()
+        height, number = F.max_pool2d(image, (RIVALS, 1), return_indices=True)
+        worth = height.view(form)
+        worth = torch.threshold_(worth, ROUNDING, 0.0) if highest else torch.gt(worth, ROUNDING, out=worth)
+        yield Winners(number.view(form), worth if inside is None else worth.mul_(inside))
 
 
 def _counts(part: Part, windows: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch) -> Tensor:
     """(n, b): how strongly each rival wins per time point, and then how often it is the lowest."""
-    both = rival_wins(_rivals(part, windows, len(lengths), scratch), inside, scratch)
-    return torch.stack([wins.sum(dim=-1) / lengths for wins in both]).flatten(0, -2)
+    response = _rivals(part, windows, len(lengths), scratch)
+    sums = response.new_zeros(2, *response.shape[:2], len(lengths), RIVALS)
+    for each, winners in zip(sums, rival_winners(response, inside), strict=True):
+        each.scatter_add_(-1, *winners)
+    return (sums.permute(0, 1, 4, 2, 3) / lengths).flatten(0, -2)
 
 
-def _statistics(response: Tensor, bias: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch) -> Tensor:
-    """(4, v, k, b) of responses (v, k, b, t) above a bias (v, k): proportion, mean, place and longest stretch.
+def _statistics(response: Tensor, biases: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch) -> Tensor:
+    """(n, 4, v, k, b) of responses (v, k, b, t) above biases (n, v, k): proportion, mean, place and longest stretch.
 
     The mean is that of what exceeds the bias; the place that of the responses above it, from -0.5 at the start of
     the series to 0.5 at its end; both are 0 where none is.
     """
-    over, above, place = _above(response, bias, inside, lengths, scratch)
-    count = above.sum(dim=-1)
+    n_timepoints = response.shape[-1]
+    found = response.new_empty(len(biases), N_STATISTICS, *response.shape[:-1])
+    bits = np.zeros((len(biases), *response.shape[:-1], _n_words(n_timepoints) * WORD // 8), np.uint8)
+    over = scratch("over")(response.shape)
+    for bias, own, packed in zip(biases, found, bits, strict=True):
+        torch.sub(response, bias[:, :, None, None], out=over)
+        if inside is not None:
+            over *= inside
+        packed[..., : -(-n_timepoints // 8)] = np.packbits(over.numpy() > 0.0, axis=-1, bitorder="little")
+        torch.sum(over.clamp_min_(0.0), dim=-1, out=own[1])
+    count, place, longest = (torch.from_numpy(each) for each in _ones(bits))
     some = count.clamp_min(1.0)
-    centre = (above @ place.T if len(place) == 1 else (above * place).sum(dim=-1, keepdim=True))[..., 0] / some
-    stretch = _run_lengths(above, scratch).amax(dim=-1)
-    mean = over.mul_(above).sum(dim=-1) / some
-    return torch.stack([count / lengths, mean, centre, stretch / lengths])
+    found[:, 0] = count / lengths
+    found[:, 1] /= some
+    found[:, 2] = torch.where(count > 0.0, (place / some + 0.5) / lengths - 0.5, 0.0)
+    found[:, 3] = longest / lengths
+    return found
 
 
 def _local_sums(
     response: Tensor, bias: Tensor, weights: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch
 ) -> Tensor:
     """(q, v, b, t): what each time point adds to `_statistics` together, with weights (q, 4, v, k, b)."""
-    over, above, place = _above(response, bias, inside, lengths, scratch)
+    over, above = _above(response, bias, inside, scratch)
+    place = _places(response.shape[-1], inside, lengths)
     some = above.sum(dim=-1).clamp_min(1.0)
     proportion, mean, centre, stretch = weights.unbind(dim=1)
     runs = _run_lengths(above, scratch)
@@ -306,16 +336,70 @@ def _weighed(values: Tensor, weights: Tensor) -> Tensor:
     return torch.matmul(weights.permute(1, 3, 0, 2), values.transpose(1, 2)).permute(2, 0, 1, 3)
 
 
-def _above(
-    response: Tensor, bias: Tensor, inside: Tensor | None, lengths: Tensor, scratch: Scratch
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Responses less the bias, 1 where that is positive and inside, and (1 or b, t) places from -0.5 to 0.5."""
+def _above(response: Tensor, bias: Tensor, inside: Tensor | None, scratch: Scratch) -> tuple[Tensor, Tensor]:
+    """Responses (v, k, b, t) less the bias (v, k), and 1 where that is positive and inside."""
     over = torch.sub(response, bias[:, :, None, None], out=scratch("over")(response.shape))
     above = torch.gt(over, 0.0, out=scratch("above")(response.shape))
     if inside is not None:
         above *= inside
+    return over, above
+
+
+def _places(n_timepoints: int, inside: Tensor | None, lengths: Tensor) -> Tensor:
+    """(b, t), or (1, t) where nothing is outside: places from -0.5 to 0.5."""
     own = lengths[:1] if inside is None else lengths
-    return over, above, (torch.arange(response.shape[-1]) + 0.5) / own[:, None] - 0.5
+    return (torch.arange(n_timepoints) + 0.5) / own[:, None] - 0.5
+
+
+class _Ones(NamedTuple):
+    """What is known of the ones among bits, the lowest bit first."""
+
+    number: NDArray[np.float32]
+    place: NDArray[np.float32]
+    """The sum of their places."""
+    longest: NDArray[np.integer[Any]]
+    """The most in a row."""
+
+
+@cache
+def _words() -> tuple[_Ones, NDArray[np.integer[Any]], NDArray[np.integer[Any]]]:
+    """Of every word its ones, with how many of them it begins, and with how many it ends."""
+    count, place, longest, first, last = np.zeros((5, 2**WORD), np.int16)
+    for bit in range(WORD):
+        one = (np.arange(2**WORD) >> bit & 1).astype(np.int16)
+        count += one
+        place += bit * one
+        last[:] = (last + 1) * one
+        first += last == bit + 1
+        np.maximum(longest, last, out=longest)
+    return _Ones(count.astype(np.float32), place.astype(np.float32), longest), first, last
+
+
+def _n_words(n_timepoints: int) -> int:
+    """How many words hold the bits of a series: a power of two."""
+    return 1 << (-(-n_timepoints // WORD) - 1).bit_length()
+
+
+def _ones(bits: NDArray[np.uint8]) -> _Ones:
+    """(..., bytes) of bits in `_n_words` words -> (...) of all their ones.
+
+    Words are joined, two and two: a run is in the one, in the other, or ends the one and begins the other.
+    """
+    words = bits.view(f"<u{WORD // 8}")
+    words = words.reshape(-1, words.shape[-1]).T.astype(np.intp, order="C")  # (words, ...)
+    of_words, *edges = _words()
+    count, place, longest = (table.take(words) for table in of_words)
+    first, last = (table.take(words) for table in edges)
+    if bits.shape[-1] * 8 >= 2**15:  # more than small numbers hold
+        longest, first, last = (each.astype(np.int32) for each in (longest, first, last))
+    place = place.sum(axis=0) + np.arange(0, len(words) * WORD, WORD, dtype=np.float32) @ count
+    size = WORD
+    while len(longest) > 1:
+        longest = np.maximum(np.maximum(longest[::2], longest[1::2]), last[::2] + first[1::2])
+        first = first[::2] + (first[::2] == size) * first[1::2]
+        last = last[1::2] + (last[1::2] == size) * last[::2]
+        size *= 2
+    return _Ones(*(each.reshape(bits.shape[:-1]) for each in (count.sum(axis=0), place, longest[0])))
 
 
 def _run_lengths(above: Tensor, scratch: Scratch) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from pdftime.model.bank import (
     Part,
     Scratch,
     lengths_of,
-    rival_wins,
+    rival_winners,
 )
 
 NO_TAP = TAPS  # behind the taps of a kernel there is one that sees nothing
@@ -61,6 +62,11 @@ class _Moves(NamedTuple):
     """For each lag a tap, and (r, b, t) how much more it sees; a second time where two taps see the value."""
     inside: Tensor
     """(l, b or 1, t) 1 where there is such a response, 0 beyond the ends of the series."""
+
+    @property
+    def lags(self) -> Tensor:
+        """(l,)"""
+        return self.first + self.step * torch.arange(len(self.inside))
 
     def at_lags(self, padded: Tensor) -> Tensor:
         """(..., l, b, t) what is at t + lag of (..., b, reach + t + reach): a view."""
@@ -105,7 +111,7 @@ def feature_changes(
         weights = part.mixture[views, channels]
         moves = _moves(part, change.transpose(0, 1)[channels] * weights[:, None, None], inside)
         seen = windows[views]
-        rivals = part.rivals.view(-1, RIVALS, n_groups, TAPS)[views][:, :, groups]
+        rivals = part.rivals.view(-1, RIVALS, n_groups, TAPS)[views][:, :, groups].transpose(1, 2)
         places = torch.arange(RIVALS)[:, None] * n_groups + groups
         rows = (torch.arange(2) * bank.n_views + views[:, None])[..., None] * RIVALS * n_groups + places.flatten()
         before, after = _of_rivals(rivals, seen, moves, inside, lengths, scratch)
@@ -139,10 +145,10 @@ def _moves(part: Part, change: Tensor, inside: Tensor | None) -> list[_Moves]:
     return [each._replace(inside=each.at_lags(_padded(there, found))) for each in found]
 
 
-def _padded(values: Tensor, moves: list[_Moves]) -> Tensor:
-    """(..., t) -> (..., reach + t + reach): 0 beyond the ends, as far as a change of one value reaches."""
+def _padded(values: Tensor, moves: list[_Moves], beyond: float = 0.0) -> Tensor:
+    """(..., t) -> (..., reach + t + reach): what is `beyond` the ends, as far as a change of one value reaches."""
     reach = 1 - moves[0].first  # a value is in the next difference too
-    return F.pad(values, (reach, reach))
+    return F.pad(values, (reach, reach), value=beyond)
 
 
 def _of_rivals(
@@ -153,20 +159,23 @@ def _of_rivals(
     lengths: Tensor,
     scratch: Scratch,
 ) -> tuple[Tensor, Tensor]:
-    """Before and after: how strongly kernels (r, 8, g, 9) win, and then how often they lose."""
+    """Before and after: how strongly kernels (r, g, 8, 9) win, and then how often they lose."""
     form, flat = kernels.shape[:3], kernels.flatten(1, 2)
     response = torch.matmul(flat, windows).view(*flat.shape[:2], len(lengths), -1)
-    old = [_padded(wins, moves) for wins in rival_wins(response.view(*form, *response.shape[2:]), inside, scratch)]
-    total = torch.stack(old, dim=1).sum(dim=-1, keepdim=True)  # (r, 2, 8, g, b, 1)
-    sums = total.repeat(1, 1, 1, 1, 1, response.shape[-1])
     padded, taps = _padded(response, moves), F.pad(flat, (0, 1))
+    wins = response.new_zeros(len(flat), 2, RIVALS, form[1], *response.shape[2:])  # (r, 2, 8, g, b, t)
+    for number, (winner, worth) in enumerate(rival_winners(response.view(*form, *response.shape[2:]), inside)):
+        wins[:, number].scatter_(1, winner[:, None], worth[:, None])
+    total, gains, old = wins.sum(dim=-1), torch.zeros_like(wins), _padded(wins, moves)
     for each in moves:
+        gains -= each.at_lags(old).sum(dim=-3)
         moved = each.moved(padded, taps, scratch)
-        new = rival_wins(moved.view(*form, *moved.shape[2:]), each.inside, scratch)
-        for number, after in enumerate(new):
-            sums[:, number].add_(after.sub_(each.at_lags(old[number])).sum(dim=-3))
+        for number, new in enumerate(rival_winners(moved.view(*form, *moved.shape[2:]), each.inside)):
+            by_group = gains[:, number].transpose(1, 2)  # (r, g, 8, b, t)
+            by_group.scatter_add_(2, *new)
+    sums = gains.add_(total[..., None])
     torch.threshold_(sums, 0.5 * ROUNDING, 0.0)  # the least that wins is twice that: this is rounding
-    return (total[..., 0] / lengths).flatten(1, 3), sums.div_(lengths[:, None]).flatten(1, 3)
+    return (total / lengths).flatten(1, 3), sums.div_(lengths[:, None]).flatten(1, 3)
 
 
 def _of_pooled(
@@ -179,29 +188,34 @@ def _of_pooled(
     scratch: Scratch,
 ) -> tuple[Tensor, Tensor]:
     """Before and after: proportion, mean and place of responses (r, k, b, t) above biases (n, r, k)."""
-    own = lengths[:1] if inside is None else lengths
-    place = (torch.arange(responses.shape[-1]) + 0.5) / own[:, None] - 0.5
-    level = biases.transpose(0, 1)[..., None, None]  # (r, n, k, 1, 1)
-    terms = _terms((responses[:, None] - level).flatten(1, 2), place, inside, scratch)
-    before, gains = terms.sum(dim=-1, keepdim=True), torch.zeros_like(terms)
-    old, places, padded = (_padded(values, moves) for values in (terms, place, responses))
-    taps = F.pad(kernels, (0, 1))
+    own = (lengths[:1] if inside is None else lengths)[:, None]
+    place = (torch.arange(responses.shape[-1]) + 0.5) / own - 0.5
+    if inside is not None:
+        responses = responses.masked_fill(inside == 0.0, -math.inf)
+    padded, taps = _padded(responses, moves, -math.inf), F.pad(kernels, (0, 1))  # above no bias
+    sums = responses.new_empty(3, len(biases), *responses.shape)
+    for over, each in zip((responses - biases[..., None, None]).clamp_min_(0.0), sums.transpose(0, 1), strict=True):
+        above = torch.gt(over, 0.0, out=each[0])
+        each[1] = over
+        torch.mul(above, place, out=each[2])
+    before = sums.sum(dim=-1, keepdim=True)
+    old = _padded(sums, moves)
+    sums.copy_(before)
     for each in moves:
-        moved = (each.moved(padded, taps, scratch)[:, None] - level[..., None]).flatten(1, 2)
-        gains += _terms(moved, each.at_lags(places), each.inside, scratch).sub_(each.at_lags(old)).sum(dim=-3)
-    sums = gains.add_(before)
+        moved = each.moved(padded, taps, scratch)
+        over, above = (scratch(name)(moved.shape) for name in ("over", "above"))
+        lags = each.lags.to(moved.dtype)
+        by_lag = torch.stack([torch.ones_like(lags), lags])
+        sums -= each.at_lags(old).sum(dim=-3)
+        for bias, after in zip(biases, sums.transpose(0, 1), strict=True):
+            torch.sub(moved, bias[..., None, None, None], out=over)
+            torch.gt(over, 0.0, out=above)
+            counted = torch.matmul(by_lag, above.flatten(3)).view(*moved.shape[:2], 2, *moved.shape[3:])
+            count, behind = counted.unbind(dim=2)  # how many, and how far they lie behind the value
+            after[0] += count
+            after[1] += over.clamp_min_(0.0).sum(dim=-3)
+            after[2] += torch.addcmul(behind / own, count, place)
     for sum_of in (before, sums):
         sum_of[1:] /= sum_of[0].clamp_min(1.0)
         sum_of[0] /= lengths[:, None]
-    return before[..., 0].transpose(0, 1).flatten(1, 2), sums.transpose(0, 1).flatten(1, 2)
-
-
-def _terms(over: Tensor, place: Tensor, inside: Tensor | None, scratch: Scratch) -> Tensor:
-    """(3, ...) of each response: whether it is above 0, how far, and where."""
-    terms = scratch("terms")((3, *over.shape))
-    above = torch.gt(over, 0.0, out=terms[0])
-    if inside is not None:
-        above *= inside
-    torch.mul(over, above, out=terms[1])
-    torch.mul(place, above, out=terms[2])
-    return terms
+    return before[..., 0].permute(2, 0, 1, 3, 4).flatten(1, 3), sums.permute(2, 0, 1, 3, 4, 5).flatten(1, 3)

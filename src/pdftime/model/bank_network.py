@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -12,10 +13,10 @@ from pdftime.model.bank import ConvolutionBank, Features, n_dilations
 from pdftime.model.bank_changes import Sample, feature_changes
 from pdftime.model.network import Output
 from pdftime.model.places import interval_shares, place_spectrum, place_values
-from pdftime.model.prototypes import FixedPrototypes
+from pdftime.model.prototypes import FixedPrototypes, PrototypeHead
 
 ALL = Sample()
-EVIDENCE_POINTS = 4096  # time points whose evidence is found together: responses of all kernels are kept meanwhile
+EVIDENCE_POINTS = 8192  # time points whose evidence is found together: responses of all kernels are kept meanwhile
 
 
 class Scaling(NamedTuple):
@@ -55,7 +56,7 @@ class BankNetwork(nn.Module):
         scaling: Scaling,
         projection: Tensor,
         offset: Tensor,
-        head: FixedPrototypes,
+        head: FixedPrototypes | HeadsBeside,
     ) -> None:
         """`projection` (n_features, d) and `offset` (d,) give z, but for its last entry, which is 1."""
         super().__init__()
@@ -159,6 +160,33 @@ class BankNetwork(nn.Module):
         centre = self.centre[self.bank.n_features :].view(x.shape[1], -1).double()
         here = torch.einsum("qbcn,bnt->qbct", weights, shares) * x
         return here - torch.einsum("qbcn,bnt->qbct", weights * centre, shares)
+
+
+class HeadsBeside(PrototypeHead):
+    """Heads that each read a part of z of their own; their scores stand side by side."""
+
+    def __init__(self, heads: Sequence[FixedPrototypes | HeadsBeside], sizes: Sequence[int]) -> None:
+        """`sizes` are those of the parts, without the 1 at the end, which all have."""
+        nn.Module.__init__(self)
+        self.heads, self.sizes = nn.ModuleList(heads), list(sizes)
+
+    def forward(self, z: Tensor) -> list[Tensor]:
+        """(b, d) -> (b, all their classes)."""
+        parts = torch.split(z[:, :-1], self.sizes, dim=1)
+        return [torch.cat([head(lifted(part))[-1] for head, part in zip(self.heads, parts, strict=True)], dim=1)]
+
+
+def side_by_side(networks: Sequence[BankNetwork]) -> BankNetwork:
+    """Networks that read the same scaled features of the same bank as one, whose scores are theirs side by side."""
+    first = networks[0]
+    return BankNetwork(
+        first.bank,
+        int(first.seed),
+        Scaling(first.centre, first.inverse),
+        torch.cat([each.projection for each in networks], dim=1),
+        torch.cat([each.offset for each in networks]),
+        HeadsBeside([each.head for each in networks], [each.d_model - 1 for each in networks]),
+    )
 
 
 def scaled_features(bank: ConvolutionBank, x: Tensor, mask: Tensor | None, scaling: Scaling) -> Tensor:

@@ -23,7 +23,7 @@ from pdftime.fitted import FittedModel
 __all__ = ["MAX_CASES", "Names", "Report", "check_place", "write_report"]
 
 MAX_CASES = 50
-TOGETHER = 8  # cases explained and checked at a time
+TOGETHER = 16  # cases explained and checked at a time
 
 Progress = Callable[[int, int], None]
 """Called with the number of cases done and of all."""
