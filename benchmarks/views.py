@@ -40,7 +40,7 @@ def measure(path: Path, seed: int) -> dict[str, object]:
         "seed": seed,
         "n_train": len(train),
         "n_judge": len(judge),
-        "n_validation": fitted.metrics["members"][1]["n_validation"],
+        "n_validation": sum(each["n_validation"] for each in fitted.metrics["members"][1:]),
         "seconds": round(seconds, 1),
         "share": round(share, 3),
     }
