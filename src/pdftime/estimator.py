@@ -211,7 +211,7 @@ class PDFTimeClassifier(Keywords, ClassifierMixin, TransformerMixin, BaseEstimat
 
     @property
     def prototypes_(self) -> list[NDArray[np.float32]]:
-        """Per level (n_members, n_classes, k, d_model) unit vectors; those of banks before those of networks.
+        """Per level (n_networks, n_classes, k, d_model) unit vectors; those of banks before those of networks.
 
         Banks choose how many each class gets, so several of them follow each other as (1, n_classes, k, d) arrays.
         """
