@@ -102,7 +102,7 @@ def test_prototypes_of_banks_stand_before_those_of_networks() -> None:
     model = tiny("strong", n_members=2, n_prototypes=(1, 3)).fit(X, Y)
     banks, networks = model.prototypes_[:2], model.prototypes_[2:]
     assert [level.shape for level in networks] == [(6, 2, 1, 8), (6, 2, 3, 8)]  # three of each member
-    for level, member in zip(banks, (model.model_.members[0], model.model_.members[2]), strict=True):
+    for level, member in zip(banks, model.model_.of_view("bank").members, strict=True):
         assert level.shape[:2] == (1, 2)
         assert level.shape[3] == member.network.d_model
     for level in model.prototypes_:
