@@ -22,6 +22,7 @@ from pdftime.fitting import (
     FOLDED_CASES,
     PRIOR_CASES,
     PRIOR_SHARE,
+    UNJUDGED_SHARE,
     FitOptions,
     LabelledCases,
     MemberFit,
@@ -82,7 +83,7 @@ def both() -> FittedModel:
 # What each view counts
 
 
-def test_equal_views_and_no_cases_at_all_share_as_is_thought_beforehand() -> None:
+def test_equal_views_and_no_cases_at_all_share_alike() -> None:
     assert view_share(torch.zeros(0), torch.zeros(0)) == pytest.approx(PRIOR_SHARE)
     assert view_share(torch.full((50,), 0.7), torch.full((50,), 0.7)) == pytest.approx(PRIOR_SHARE)
 
@@ -101,6 +102,8 @@ def test_the_share_is_the_most_likely_one(n: int, seed: int, better: float) -> N
     best = minimize_scalar(loss, bounds=(1e-4, 1.0 - 1e-4), method="bounded").x
     found = view_share(torch.from_numpy(bank), torch.from_numpy(network))
     assert abs(found - np.clip(best, 0.01, 0.99)) <= 0.011
+    turned = view_share(torch.from_numpy(network), torch.from_numpy(bank))
+    assert found + turned == pytest.approx(1.0, abs=0.021)
     assert 0.0 < found < 1.0
 
 
@@ -140,9 +143,9 @@ def test_given_validation_cases_weigh_the_views() -> None:
     assert weights["right"] != weights["wrong"]
 
 
-def test_a_network_without_validation_cases_counts_as_is_thought_beforehand() -> None:
+def test_a_network_without_validation_cases_shares_alike() -> None:
     model = fit(views="both")
-    assert [member.weight for member in model.members] == pytest.approx([PRIOR_SHARE, 1.0 - PRIOR_SHARE])
+    assert [member.weight for member in model.members] == [UNJUDGED_SHARE, 1.0 - UNJUDGED_SHARE]
 
 
 @pytest.mark.parametrize("views", ["network", "bank"])

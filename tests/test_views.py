@@ -99,7 +99,7 @@ def test_a_saved_model_says_the_same_to_the_last_bit(preset: str, tmp_path: Path
 
 
 def test_prototypes_of_banks_stand_before_those_of_networks() -> None:
-    model = tiny("strong", n_members=2, n_prototypes=(1, 3)).fit(X, Y)
+    model = tiny("strong", n_members=2, n_prototypes=(1, 3), settings={"n_folds": 3}).fit(X, Y)
     banks, networks = model.prototypes_[:2], model.prototypes_[2:]
     assert [level.shape for level in networks] == [(6, 2, 1, 8), (6, 2, 3, 8)]  # three of each member
     for level, member in zip(banks, model.model_.of_view("bank").members, strict=True):

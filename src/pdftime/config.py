@@ -350,9 +350,7 @@ PRESETS = {
     "default": FAST,  # why: docs/recipe.md
     "fast": FAST,
     "network": Settings(),
-    "strong": Settings(
-        model=ModelConfig(views="both", least_timepoints=64), training=TrainConfig(n_steps=333, n_folds=3)
-    ),
+    "strong": Settings(model=ModelConfig(views="both")),
     # Appendix B and section 4.4, to the letter; what the paper leaves open is as in docs/how-it-works.md.
     "paper": Settings(
         model=ModelConfig(

@@ -32,7 +32,8 @@ from pdftime.training.progress import ProgressBar
 
 Codes = NDArray[np.int64]
 
-PRIOR_SHARE, PRIOR_CASES = 0.75, 10.0  # of the bank beside networks, and how many cases it takes to outweigh it
+PRIOR_SHARE, PRIOR_CASES = 0.5, 10.0  # of the bank beside a network, and how many cases it takes to outweigh it
+UNJUDGED_SHARE = 0.75  # of the bank beside a network that kept no cases and is too sure of itself (docs/recipe.md)
 FOLDED_CASES = 1000  # from here on one network with a validation part of a tenth
 
 
@@ -214,7 +215,7 @@ def _weights(fits: list[MemberFit], examples: Examples, given: Examples | None) 
         here = torch.arange(len(y))
         own.append((one[here, y], other[here, y]))
     of_banks, of_networks = (torch.cat(each) for each in zip(*own, strict=True))
-    share = view_share(of_banks, of_networks)
+    share = view_share(of_banks, of_networks) if len(of_banks) else UNJUDGED_SHARE
     of_network = (1.0 - share) * len(banks) / len(networks)
     return [share if fit.member.view == "bank" else of_network for fit in fits]
 
