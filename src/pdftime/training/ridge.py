@@ -11,7 +11,7 @@ from torch import Tensor
 
 STRENGTHS = torch.logspace(-4.0, 2.0, 13, dtype=torch.float64)
 """Shares of the mean eigenvalue that are tried."""
-FEW_CASES = 4000  # whose products are decomposed whole; of more they are factored, in less time and memory
+FEW_CASES = 4000  # whose products are decomposed whole; of more they are factored, one strength after the other
 START_CASES = 1000  # of more than few, those whose best strength is the first that is tried
 BLOCK = 2048  # features
 COLUMNS = 512  # of a factor's inverse
