@@ -31,6 +31,7 @@ from pdftime.cli.evaluate import measure
 from pdftime.cli.labels import as_classes, codes_by_text, names_of
 from pdftime.cli.options import DEFAULTS, SENTENCES, changes_of, in_flags
 from pdftime.config import value_of
+from pdftime.container import FORMAT_VERSION
 from pdftime.data.files import SUFFIXES
 from pdftime.data.synthetic import make_problem
 from pdftime.errors import ConfigError, ModelFileError
@@ -516,7 +517,7 @@ def test_info_of_a_model(here: Path) -> None:
     told = json.loads(invoke("info", "model.pdftime", "--json").stdout)
     assert told["classes"] == ["medium", "quick", "slow"]
     assert told["n_timepoints"] == 60
-    assert told["format_version"] == 3
+    assert told["format_version"] == FORMAT_VERSION
     assert told["library_version"] == pdftime.__version__
     assert told["bytes"] == Path("model.pdftime").stat().st_size
     assert told["changed_settings"] == {
