@@ -265,7 +265,7 @@ class TrainConfig(_Checked):
     validation_fraction: float | None = None
     """Share of the training cases kept for validation; None: chosen by the number of cases."""
     n_folds: int = 1
-    """Networks of a member, each judged by another part of the cases, which it has not seen; one from 1000 cases on."""
+    """Networks of a member, each judged by another part of the cases, which it has not seen; one from 1000 on."""
 
     RULES: ClassVar = {
         "max_epochs": _whole(1, 1_000_000, optional=True),
