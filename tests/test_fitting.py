@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from pdftime.fitting import (
     view_share,
 )
 from pdftime.training import closed_form
+from pdftime.training.loop import Run
 
 TINY: dict[str, Any] = {
     "d_model": 8,
@@ -202,6 +204,27 @@ def test_networks_of_folds_start_and_end_apart_and_the_same_again() -> None:
     for each, other in zip(one.members, again.members, strict=True):
         for name, tensor in each.network.state_dict().items():
             assert torch.equal(tensor, other.network.state_dict()[name])
+
+
+def test_folds_go_on_after_a_crash_to_the_same_model(tmp_path: Path) -> None:
+    data = LabelledCases(waves(CODES), CODES, np.ones(30))
+    folds = preset("network").but(**TINY, n_folds=3)
+    epochs: list[int] = []
+
+    def crash(run: Run) -> None:
+        epochs.append(run.epoch)
+        if len(epochs) == 5:  # in the midst of the second of three networks
+            raise KeyboardInterrupt
+
+    options = FitOptions(checkpoint=tmp_path / "run.ckpt")
+    with pytest.raises(KeyboardInterrupt):
+        fit_model(data, CLASSES, folds, replace(options, callbacks=[crash]))
+    resumed = fit_model(data, CLASSES, folds, replace(options, resume=True, callbacks=[crash]))
+    assert epochs[5:][-3:] == [1, 2, 3]
+    assert len(epochs) < 5 + 9  # what was done is not done again
+    np.testing.assert_array_equal(
+        resumed.probabilities(waves(CODES, seed=2)), fit(n_folds=3).probabilities(waves(CODES, seed=2))
+    )
 
 
 @pytest.mark.parametrize(
