@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -138,19 +139,26 @@ def test_a_prediction_does_not_depend_on_the_cases_beside_it(model: FittedModel)
         np.testing.assert_allclose(model.probabilities(cases.take([index]))[0], together[index], atol=1e-5)
 
 
-def test_members_are_averaged_as_calibrated_probabilities(model: FittedModel) -> None:
+def test_members_are_averaged_as_calibrated_scores(model: FittedModel) -> None:
     cases = waves(np.arange(6) % 3, seed=1)
     (_, x, mask), *_ = model.batches(cases)
     expected = np.zeros((6, 3))
     for member in model.members:
-        scores = member.network(x, mask).scores[-1].detach().double().numpy() / member.temperature
-        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-        expected += shares / shares.sum(axis=1, keepdims=True) / 2
-    np.testing.assert_allclose(model.probabilities(cases), expected, atol=1e-9)
+        expected += member.network(x, mask).scores[-1].detach().double().numpy() / member.temperature / 2
+    chances = np.exp(expected) / np.exp(expected).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.probabilities(cases), chances, atol=1e-9)
     np.testing.assert_allclose(model.probabilities(cases).sum(axis=1), 1.0, atol=1e-12)
     weights = [member.network.norm.weight for member in model.members]
     assert not torch.equal(*weights)
     assert all(member.temperature != 1.0 for member in model.members)
+
+
+def test_a_model_of_an_older_file_averages_probabilities(model: FittedModel) -> None:
+    cases = waves(np.arange(6) % 3, seed=1)
+    older = replace(model, averaged=True)
+    each = [replace(model, members=[member]).probabilities(cases) for member in model.members]
+    np.testing.assert_allclose(older.probabilities(cases), np.mean(each, axis=0), atol=1e-12)
+    assert older.weights == older.shares == [0.5, 0.5]
 
 
 def test_embeddings_of_members_stand_side_by_side(model: FittedModel) -> None:

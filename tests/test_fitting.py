@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
+from scipy.special import softmax
 
 from pdftime.config import preset
 from pdftime.data.batches import seed_for
@@ -85,32 +86,36 @@ def both() -> FittedModel:
 # What each view counts
 
 
-def test_equal_views_and_no_cases_at_all_share_alike() -> None:
-    assert view_share(torch.zeros(0), torch.zeros(0)) == pytest.approx(PRIOR_SHARE)
-    assert view_share(torch.full((50,), 0.7), torch.full((50,), 0.7)) == pytest.approx(PRIOR_SHARE)
+def test_equal_views_and_no_cases_at_all_leave_the_share_as_it_was_thought() -> None:
+    for n_cases in (0, 50):
+        said, y = torch.tensor([[0.7, 0.3]] * n_cases).view(-1, 2), torch.zeros(n_cases, dtype=torch.long)
+        assert view_share(said, said, y) == pytest.approx(PRIOR_SHARE)
 
 
 @settings(max_examples=40, deadline=None)
 @given(n=st.integers(1, 200), seed=st.integers(0, 100), better=st.floats(-2.0, 2.0))
 def test_the_share_is_the_most_likely_one(n: int, seed: int, better: float) -> None:
     rng = np.random.default_rng(seed)
-    bank, network = 1.0 / (1.0 + np.exp(-rng.normal([[better], [0.0]], 1.5, (2, n))))
+    y = rng.integers(0, 3, n)
+    true = np.eye(3)[y]
+    bank, network = (softmax(rng.normal(0.0, 1.5, (n, 3)) + gain * true, axis=1) for gain in (1.0 + better, 1.0))
 
     def loss(share: float) -> float:
-        mixed = np.log(share * bank + (1.0 - share) * network).sum()
+        mixed = bank**share * network ** (1.0 - share)
+        likely = np.log((mixed * true).sum(axis=1) / mixed.sum(axis=1)).sum()
         prior = PRIOR_CASES * (PRIOR_SHARE * np.log(share) + (1.0 - PRIOR_SHARE) * np.log(1.0 - share))
-        return float(-mixed - prior)
+        return float(-likely - prior)
 
     best = minimize_scalar(loss, bounds=(1e-4, 1.0 - 1e-4), method="bounded").x
-    found = view_share(torch.from_numpy(bank), torch.from_numpy(network))
+    found = view_share(torch.from_numpy(bank), torch.from_numpy(network), torch.from_numpy(y))
     assert abs(found - np.clip(best, 0.01, 0.99)) <= 0.011
-    turned = view_share(torch.from_numpy(network), torch.from_numpy(bank))
-    assert found + turned == pytest.approx(1.0, abs=0.021)
-    assert 0.0 < found < 1.0
 
 
 def test_a_view_that_is_surely_wrong_still_has_a_finite_share() -> None:
-    assert 0.01 <= view_share(torch.zeros(1000), torch.ones(1000)) <= 0.02
+    y = torch.zeros(1000, dtype=torch.long)
+    wrong, right = torch.tensor([[0.0, 1.0]] * 1000), torch.tensor([[1.0, 0.0]] * 1000)
+    assert 0.01 <= view_share(wrong, right, y) <= 0.5
+    assert 0.5 <= view_share(right, wrong, y) <= 0.99
 
 
 def test_members_of_one_view_count_alike_beside_another_view(both: FittedModel) -> None:
@@ -119,8 +124,8 @@ def test_members_of_one_view_count_alike_beside_another_view(both: FittedModel) 
     assert bank.weight == both.members[2].weight
     assert network.weight == both.members[3].weight
     assert bank.weight + network.weight == pytest.approx(1.0)
-    assert bank.weight != 0.5
-    assert sum(both.weights) == pytest.approx(1.0)
+    assert bank.weight not in (0.5, UNJUDGED_SHARE)
+    assert [sum(both.shares), sum(both.weights)] == pytest.approx([1.0, 1.0])
 
 
 def test_given_validation_cases_weigh_the_views() -> None:
@@ -130,13 +135,8 @@ def test_given_validation_cases_weigh_the_views() -> None:
     for name, labels in (("right", codes), ("wrong", 1 - codes)):
         validation = LabelledCases(cases, labels, np.ones(40))
         model = fit(validation, views="both")
-        own = []
-        for _, x, mask in model.batches(cases):
-            own.append(
-                [each[torch.arange(len(x)), torch.from_numpy(labels)] for each in model.member_probabilities(x, mask)]
-            )
-        bank, network = (torch.cat(each).detach() for each in zip(*own, strict=True))
-        assert model.members[0].weight == pytest.approx(view_share(bank, network))
+        bank, network = (torch.from_numpy(model.of_view(view).probabilities(cases)) for view in ("bank", "network"))
+        assert model.members[0].weight == pytest.approx(view_share(bank, network, torch.from_numpy(labels)))
         assert [each["n_validation"] for each in model.metrics["members"]] == [40, 40]
         weights[name] = model.members[0].weight
         assert model.review is not None
@@ -172,7 +172,7 @@ def test_the_members_of_both_views_are_those_of_each_view_alone(both: FittedMode
 def test_every_case_judges_the_one_network_of_a_member_that_was_fitted_without_it() -> None:
     model = fit(views="both", n_folds=3, n_members=2)
     assert [each.view for each in model.members] == ["bank", "network", "network", "network"] * 2
-    cases, of_banks, of_networks = waves(CODES), [], []
+    cases, of_banks, of_networks, labels = waves(CODES), [], [], []
     examples = _examples(LabelledCases(cases, CODES, np.ones(30)), model.preparation)
     for number in (0, 1):
         seed = seed_for(0, "member", number)
@@ -185,10 +185,11 @@ def test_every_case_judges_the_one_network_of_a_member_that_was_fitted_without_i
             each = model.members[4 * number + 1 + place]
             alone = FittedModel(model.settings, CLASSES, ("x",), model.preparation, [each])
             own = alone.probabilities(cases.take(judging))
-            of_networks.append(own[np.arange(len(judging)), CODES[judging]])
-            of_banks.append(said[judging, CODES[judging]].numpy())
+            of_networks.append(own)
+            of_banks.append(said[judging].numpy())
+            labels.append(CODES[judging])
             assert model.metrics["members"][4 * number + 1 + place]["n_validation"] == len(judging)
-    share = view_share(torch.from_numpy(np.concatenate(of_banks)), torch.from_numpy(np.concatenate(of_networks)))
+    share = view_share(*(torch.from_numpy(np.concatenate(each)) for each in (of_banks, of_networks, labels)))
     assert [each.weight for each in model.members] == pytest.approx([share, *[(1.0 - share) / 3] * 3] * 2)
     temperatures = [each.temperature for each in model.members]
     assert temperatures[1] == temperatures[2] == temperatures[3] != 1.0
@@ -259,13 +260,21 @@ def member(view: str, both: FittedModel, weight: float = 1.0) -> Member:
     return next(each for each in both.members if each.view == view)._replace(weight=weight)
 
 
+def together(*said: tuple[float, Any]) -> Any:
+    """Probabilities of which each share counts as a power."""
+    product = np.prod([each**share for share, each in said], axis=0)
+    return product / product.sum(axis=-1, keepdims=True)
+
+
 def test_held_out_cases_are_judged_by_the_members_that_did_not_learn_from_them(both: FittedModel) -> None:
     rng = np.random.default_rng(0)
     said = rng.dirichlet([1.0, 1.0], (2, 2))
     model, fits = made([member("network", both)] * 2, [[0, 2], [2, 5]], [said[0], said[1]])
     found, index = _held_out(model, fits, 6)
     assert index.tolist() == [0, 2, 5]
-    np.testing.assert_allclose(found, [said[0][0], (said[0][1] + said[1][0]) / 2, said[1][1]], atol=1e-12)
+    np.testing.assert_allclose(
+        found, [said[0][0], together((0.5, said[0][1]), (0.5, said[1][0])), said[1][1]], atol=1e-12
+    )
 
 
 def test_with_two_views_only_cases_that_taught_neither_are_judged_by_weight(both: FittedModel) -> None:
@@ -275,7 +284,7 @@ def test_with_two_views_only_cases_that_taught_neither_are_judged_by_weight(both
     model, fits = made(members, [list(range(6)), [1, 4]], [bank, network])
     found, index = _held_out(model, fits, 6)
     assert index.tolist() == [1, 4]
-    np.testing.assert_allclose(found, 0.3 * bank[[1, 4]] + 0.7 * network, atol=1e-12)
+    np.testing.assert_allclose(found, together((0.3, bank[[1, 4]]), (0.7, network)), atol=1e-12)
     model, fits = made(members, [list(range(6)), []], [bank, np.zeros((0, 2))])
     found, index = _held_out(model, fits, 6)
     assert index.tolist() == list(range(6))
@@ -285,7 +294,7 @@ def test_with_two_views_only_cases_that_taught_neither_are_judged_by_weight(both
     model, fits = made(members, [list(range(6)), [0, 3], [1, 4], [2, 5]], [bank, said[0::3], said[1::3], said[2::3]])
     found, index = _held_out(model, fits, 6)
     assert index.tolist() == list(range(6))
-    np.testing.assert_allclose(found, 0.4 * bank + 0.6 * said, atol=1e-12)
+    np.testing.assert_allclose(found, together((0.4, bank), (0.6, said)), atol=1e-12)
 
 
 def test_the_review_of_kept_cases_is_by_members_that_had_not_seen_them() -> None:
@@ -295,7 +304,7 @@ def test_the_review_of_kept_cases_is_by_members_that_had_not_seen_them() -> None
     for number, each in enumerate(model.members):
         _, kept = validation_split(CODES, model.settings.training, seed_for(0, "member", number))
         alone = FittedModel(model.settings, CLASSES, ("x",), model.preparation, [each])
-        total[kept] += alone.probabilities(cases.take(kept))
+        total[kept] += np.log(alone.probabilities(cases.take(kept)))
         count[kept] += 1.0
     index = np.flatnonzero(count)
     predicted = (total[index] / count[index, None]).argmax(axis=1)

@@ -511,8 +511,8 @@ def test_biases_of_another_shape_are_refused_without_making_room_for_them(
         ),
         "a bank for a network": (lambda arrays, header: header["members"][1].update(view="bank"), "it has no"),
         "an unknown view": (lambda arrays, header: header["members"][1].update(view="tree"), "the view 'tree'"),
-        "no weight": (lambda arrays, header: header["members"][1].update(weight=0.0), "the weight 0.0"),
-        "an infinite weight": (lambda arrays, header: header["members"][0].update(weight=1e999), "not written|inf"),
+        "no share": (lambda arrays, header: header["members"][1].update(share=0.0), "the share 0.0"),
+        "an infinite share": (lambda arrays, header: header["members"][0].update(share=1e999), "not written|inf"),
         "a bank of old settings": (lambda arrays, header: header["settings"].pop("bank"), "expected"),
         "a bank of old members": (lambda arrays, header: header["members"][0].pop("view"), "view"),
         "fewer prototypes": (
@@ -649,6 +649,7 @@ def test_a_model_of_every_format_version_is_kept() -> None:
     assert sorted(kept) == versions
     assert {path.stem for path in KEPT.glob("model_v3*.pdftime")} == {"model_v3_bank", "model_v3_both"}
     assert len(load(KEPT / "model_v4.pdftime").model_.members) == 3
+    assert {path.stem for path in KEPT.glob("model_v*.pdftime") if not load(path).model_.averaged} == {"model_v5"}
     for path in KEPT.glob("model_v*.pdftime"):
         assert f'"format_version":"{path.stem.removeprefix("model_v")[0]}"'.encode() in path.read_bytes()
     assert all(path.stat().st_size < 60_000 for path in KEPT.iterdir())

@@ -66,7 +66,7 @@ def test_scikit_learn_checks_pass_for_a_bank_but_for_those_explained() -> None:
 
 @PRESETS
 @pytest.mark.parametrize("n_members", [1, 2])
-def test_probabilities_are_the_members_averaged_by_their_weights(preset: str, n_members: int) -> None:
+def test_the_members_calibrated_scores_are_averaged_by_their_shares(preset: str, n_members: int) -> None:
     model = tiny(preset, n_members=n_members, validation_fraction=0.4).fit(X, Y)
     members = model.model_.members
     views = ["bank"] if preset == "fast" else ["bank", "network"]
@@ -76,10 +76,10 @@ def test_probabilities_are_the_members_averaged_by_their_weights(preset: str, n_
     for member in members:
         with torch.no_grad():
             scores = member.network(prepared).scores[-1].double().numpy() / member.temperature
-        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-        expected += member.weight * shares / shares.sum(axis=1, keepdims=True)
+        expected += member.weight * scores
     found = model.predict_proba(FRESH)
-    np.testing.assert_allclose(found, expected / sum(member.weight for member in members), atol=1e-6)
+    together = np.exp(expected / sum(member.weight for member in members))
+    np.testing.assert_allclose(found, together / together.sum(axis=1, keepdims=True), atol=1e-6)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-12)
     assert model.score(FRESH, FRESH_Y) > 0.9
     assert model.transform(FRESH).shape == (40, sum(member.network.d_model for member in members))

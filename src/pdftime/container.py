@@ -25,7 +25,7 @@ from safetensors.numpy import load
 from pdftime.errors import ModelFileError, PDFTimeError
 from pdftime.version import __version__
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 MAX_FILE_BYTES = 4 << 30  # a file is read whole
 MAX_HEADER_BYTES = 16 << 20  # parsed JSON takes many times its text
 DTYPES = {"<f4": "F32", "<f8": "F64", "<i8": "I64", "<i4": "I32", "|u1": "U8", "|b1": "BOOL"}

@@ -139,19 +139,31 @@ class FittedModel:
     """What was measured on validation cases."""
     review: Review | None = None
     """None in models of format 1, which did not keep it."""
+    averaged: bool = False
+    """Whether members' probabilities are averaged, as in models of formats 1 to 4, and not their scores."""
 
     @torch.no_grad()
     def probabilities(self, cases: SeriesSet) -> NDArray[np.float64]:
-        """(n_cases, n_classes): calibrated, averaged over the members, rows sum to 1."""
-        rows = [self.pooled(self.member_probabilities(x, mask)) for _, x, mask in self.batches(cases)]
+        """(n_cases, n_classes): calibrated, of all members together, rows sum to 1."""
+        rows = [self.probabilities_of(x, mask) for _, x, mask in self.batches(cases)]
         probabilities: NDArray[np.float64] = torch.cat(rows).numpy()
         return probabilities
 
-    def member_probabilities(self, x: Tensor, mask: Tensor | None) -> list[Tensor]:
-        """Of each member (b, n_classes), calibrated, for network input."""
+    def probabilities_of(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """(b, n_classes) of all members together, for network input."""
+        return self.decided([member.network(x, mask).scores[-1] for member in self.members])
+
+    def decided(self, scores: Sequence[Tensor]) -> Tensor:
+        """(b, n_classes) probabilities, from the scores that each member gives."""
+        if self.averaged:
+            return pooled(self.opinions(scores), self.shares)
+        return torch.softmax(self.pooled(scores) / self.temperature, dim=1)
+
+    def opinions(self, scores: Sequence[Tensor]) -> list[Tensor]:
+        """Of each member (b, n_classes): its own calibrated probabilities, from its scores."""
         return [
-            torch.softmax(member.network(x, mask).scores[-1].double() / member.temperature, dim=1)
-            for member in self.members
+            torch.softmax(own.double() / member.temperature, dim=1)
+            for own, member in zip(scores, self.members, strict=True)
         ]
 
     def of_view(self, view: str) -> FittedModel:
@@ -159,7 +171,7 @@ class FittedModel:
         return replace(self, members=[member for member in self.members if member.view == view], exemplars=None)
 
     def pooled(self, each: Sequence[Tensor]) -> Tensor:
-        """The average over the members, by their weights."""
+        """The average over the members, by what the scores of each weigh."""
         return pooled(each, self.weights)
 
     @property
@@ -172,10 +184,25 @@ class FittedModel:
         ]
 
     @property
-    def weights(self) -> list[float]:
+    def shares(self) -> list[float]:
         """What each member counts; they sum to 1."""
         total = sum(member.weight for member in self.members)
         return [member.weight / total for member in self.members]
+
+    @property
+    def weights(self) -> list[float]:
+        """What the scores of each member weigh: its share, by its temperature; they sum to 1."""
+        if self.averaged:
+            return self.shares
+        return [each * self.temperature for each in self._cooled()]
+
+    @property
+    def temperature(self) -> float:
+        """Divides the weighed average of the members' scores before the softmax."""
+        return 1.0 / sum(self._cooled())
+
+    def _cooled(self) -> list[float]:
+        return [share / member.temperature for share, member in zip(self.shares, self.members, strict=True)]
 
     @torch.no_grad()
     def embeddings(self, cases: SeriesSet) -> NDArray[np.float32]:

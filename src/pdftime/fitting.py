@@ -8,10 +8,12 @@ import time
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -32,8 +34,9 @@ from pdftime.training.progress import ProgressBar
 
 Codes = NDArray[np.int64]
 
-PRIOR_SHARE, PRIOR_CASES = 0.5, 10.0  # of the bank beside a network, and how many cases it takes to outweigh it
+PRIOR_SHARE, PRIOR_CASES = 0.7, 30.0  # of the bank beside a network, and how many cases it takes to outweigh it
 UNJUDGED_SHARE = 0.75  # of the bank beside a network that kept no cases and is too sure of itself (docs/recipe.md)
+LEAST = 1e-12  # probability that counts as such where logarithms are averaged
 FOLDED_CASES = 1000  # from here on one network with a validation part of a tenth
 
 
@@ -204,7 +207,7 @@ def _weights(fits: list[MemberFit], examples: Examples, given: Examples | None) 
     networks = [fit for fit in fits if fit.member.view == "network"]
     if not banks or not networks:
         return [1.0] * len(fits)
-    own: list[tuple[Tensor, Tensor]] = []
+    own: list[tuple[Tensor, Tensor, Tensor]] = []
     for bank, network in ((one, other) for one in banks for other in networks if one.number == other.number):
         if given is not None:
             y, (one, other) = given.y, (bank.probabilities, network.probabilities)
@@ -212,27 +215,31 @@ def _weights(fits: list[MemberFit], examples: Examples, given: Examples | None) 
             _, places, others = np.intersect1d(bank.rows, network.rows, return_indices=True)
             y = examples.y[torch.from_numpy(bank.rows[places])]
             one, other = bank.probabilities[places], network.probabilities[others]
-        here = torch.arange(len(y))
-        own.append((one[here, y], other[here, y]))
-    of_banks, of_networks = (torch.cat(each) for each in zip(*own, strict=True))
-    share = view_share(of_banks, of_networks) if len(of_banks) else UNJUDGED_SHARE
+        own.append((one, other, y))
+    of_banks, of_networks, labels = (torch.cat(each) for each in zip(*own, strict=True))
+    share = view_share(of_banks, of_networks, labels) if len(labels) else UNJUDGED_SHARE
     of_network = (1.0 - share) * len(banks) / len(networks)
     return [share if fit.member.view == "bank" else of_network for fit in fits]
 
 
-def view_share(bank: Tensor, network: Tensor) -> float:
-    """The bank's share, from the probabilities that bank and network give to the true classes of the same cases.
+def view_share(bank: Tensor, network: Tensor, y: Tensor) -> float:
+    """The bank's share, from the probabilities (n, n_classes) that bank and network give to the same cases.
 
-    It maximises their joint likelihood, as if `PRIOR_CASES` more had said `PRIOR_SHARE`.
+    Logarithms are averaged by shares, as scores are in the model. The share makes the labels most likely, as if
+    `PRIOR_CASES` more had said `PRIOR_SHARE`.
 
     >>> import torch
-    >>> view_share(torch.full((500,), 0.9), torch.full((500,), 0.5)) > 0.9
+    >>> sure, unsure = torch.tensor([[0.9, 0.1]] * 500), torch.tensor([[0.5, 0.5]] * 500)
+    >>> view_share(sure, unsure, torch.zeros(500, dtype=torch.long)) > 0.9
     True
     """
-    shares = torch.linspace(0.01, 0.99, 99, dtype=torch.float64)
-    likelihood = (shares[:, None] * bank + (1.0 - shares[:, None]) * network).clamp_min(1e-12).log().sum(dim=1)
-    prior = PRIOR_CASES * (PRIOR_SHARE * shares.log() + (1.0 - PRIOR_SHARE) * (1.0 - shares).log())
-    return float(shares[int((likelihood + prior).argmax())])
+    logs = torch.stack([network, bank]).double().clamp_min(LEAST).log()
+
+    def likelihood(share: float) -> float:
+        loss = F.cross_entropy(torch.lerp(logs[0], logs[1], share), y, reduction="sum")
+        return PRIOR_CASES * (PRIOR_SHARE * log(share) + (1.0 - PRIOR_SHARE) * log(1.0 - share)) - float(loss)
+
+    return max((percent / 100.0 for percent in range(1, 100)), key=likelihood)
 
 
 def _review(
@@ -267,7 +274,7 @@ def _held_out(model: FittedModel, fits: list[MemberFit], n_cases: int) -> tuple[
     worth = np.zeros((len(views), 1, 1))
     for member, fit in zip(model.members, fits, strict=True):
         view = views.index(member.view)
-        total[view, fit.rows] += member.weight * fit.probabilities.numpy()
+        total[view, fit.rows] += member.weight * np.log(np.maximum(fit.probabilities.numpy(), LEAST))
         weight[view, fit.rows] += member.weight
         worth[view] += member.weight
     judged = weight > 0.0
@@ -276,7 +283,8 @@ def _held_out(model: FittedModel, fits: list[MemberFit], n_cases: int) -> tuple[
         index = np.flatnonzero(judged.any(axis=0))
     share = (worth * judged)[:, index]
     each = total[:, index] / np.where(judged, weight, 1.0)[:, index]
-    probabilities: NDArray[np.float64] = (share * each).sum(axis=0) / share.sum(axis=0)
+    together = (share * each).sum(axis=0) / share.sum(axis=0)
+    probabilities: NDArray[np.float64] = torch.softmax(torch.from_numpy(together), dim=1).numpy()
     return probabilities, index
 
 

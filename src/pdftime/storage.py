@@ -51,11 +51,12 @@ def write_model(path: str | os.PathLike[str], model: FittedModel) -> None:
             {
                 "view": member.view,
                 "temperature": member.temperature,
-                "weight": member.weight,
+                "share": member.weight,
                 "history": member.history,
             }
             for member in model.members
         ],
+        "averaged": model.averaged,
         "metrics": model.metrics,
         "custom_backbone": any(_backbone(member.network) is not None for member in model.members),
     }
@@ -101,9 +102,9 @@ def _model(arrays: Arrays, header: dict[str, Any], backbone: nn.Module | None) -
             raise ModelFileError(f"the weights of member {number} are not of the network that its settings describe")
         network.load_state_dict(weights, assign=True)
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # or the last bits differ
-        temperature, weight = float(state["temperature"]), float(state["weight"])
-        if not (0.0 < temperature < np.inf and 0.0 < weight < np.inf):
-            raise ModelFileError(f"member {number} has the temperature {temperature} and the weight {weight}")
+        temperature, weight = float(state["temperature"]), float(state["share"])
+        if not (1e-6 < temperature < 1e6 and 1e-6 < weight < 1e6):
+            raise ModelFileError(f"member {number} has the temperature {temperature} and the share {weight}")
         history = [dict(record) for record in state["history"]]
         kept = _kept(without_prefix(f"kept.{number}.", arrays), network)
         members.append(Member(network.requires_grad_(True).eval(), temperature, history, kept, weight))
@@ -125,7 +126,10 @@ def _model(arrays: Arrays, header: dict[str, Any], backbone: nn.Module | None) -
         raise ModelFileError(f"its channel names are {names}, its classes {classes.tolist()}")
     if preparation.config != settings.prepare:
         raise ModelFileError("its preparation is not the one that its settings describe")
-    return FittedModel(settings, classes, names, preparation, members, exemplars, dict(header["metrics"]), review)
+    metrics, averaged = dict(header["metrics"]), header["averaged"]
+    if not isinstance(averaged, bool):
+        raise ModelFileError(f"whether it averages probabilities is told as {averaged!r:.100}")
+    return FittedModel(settings, classes, names, preparation, members, exemplars, metrics, review, averaged)
 
 
 def _empty_network(
@@ -167,7 +171,10 @@ def _bank_network(
 
 
 def _of_now(header: dict[str, Any]) -> dict[str, Any]:
-    """A header of an older format in today's form: none knew folds, and the first two one view only."""
+    """A header of an older format in today's form.
+
+    Before format 5 probabilities were averaged, before format 4 none knew folds, and the first two one view only.
+    """
     settings, members = header["settings"], header["members"]
     told = {*settings, *settings["model"], *settings["training"], *(name for state in members for name in state)}
     if not told & {"least_timepoints", "n_folds"}:
@@ -177,12 +184,13 @@ def _of_now(header: dict[str, Any]) -> dict[str, Any]:
             "training": {"n_folds": 1, **settings["training"]},
         }
         header = header | {"settings": settings}
-    if told & {"bank", "views", "view", "weight"}:
+    if not told & {"bank", "views", "view", "weight", "share"}:
+        settings = {**settings, "model": {"views": "network", **settings["model"]}, "bank": BankConfig().to_json()}
+        members = [{"view": "network", "weight": 1.0, **state} for state in members]
+        header = header | {"settings": settings}
+    if "share" in told:
         return header
-    return header | {
-        "settings": {**settings, "model": {"views": "network", **settings["model"]}, "bank": BankConfig().to_json()},
-        "members": [{"view": "network", "weight": 1.0, **state} for state in members],
-    }
+    return header | {"averaged": True, "members": [{**state, "share": state["weight"]} for state in members]}
 
 
 def _backbone(network: Network) -> nn.Module | None:

@@ -23,12 +23,9 @@ class OneValue:
     def __init__(self, channel: int, time: int) -> None:
         self.place = channel, time
 
-    def member_probabilities(self, x: torch.Tensor, mask: torch.Tensor | None) -> list[torch.Tensor]:
+    def probabilities_of(self, x: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         chance = torch.sigmoid(x[:, self.place[0], self.place[1]].double())
-        return [torch.stack([chance, 1.0 - chance], dim=1)]
-
-    def pooled(self, each: list[torch.Tensor]) -> torch.Tensor:
-        return each[0]
+        return torch.stack([chance, 1.0 - chance], dim=1)
 
 
 def points_at(channel: int, time: int, shape: tuple[int, int] = (2, 10)) -> NDArray[np.float64]:

@@ -115,12 +115,28 @@ def test_the_map_of_two_views_is_the_average_of_theirs_by_weight(every: dict[str
     quantity, baseline = score_and_margin(target, 1 - target), torch.zeros_like(x)
     bank, network = model.members
     assert bank.weight != network.weight
-    share = bank.weight / (bank.weight + network.weight)
+    assert bank.temperature != network.temperature
+    cool = bank.weight / bank.temperature, network.weight / network.temperature
+    share = cool[0] / sum(cool)
     one, other = (make_maps([each.network], x, mask, baseline, quantity)[0] for each in (bank, network))
     both, _ = make_maps([bank.network, network.network], x, mask, baseline, quantity, weights=model.weights)
     for name in ("values", "frequency_values", "start", "stop"):
         mean = share * getattr(one, name) + (1.0 - share) * getattr(other, name)
         np.testing.assert_allclose(getattr(both, name), mean, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [*VIEWS, "equal"])
+def test_the_scores_that_are_explained_are_those_that_decide(every: dict[str, FittedModel], kind: str) -> None:
+    model, (cases, _) = every[kind], bumps(5, span_of(kind), seed=1)
+    expected = model.probabilities(cases)
+    for each, chances in zip(explain(model, cases), expected, strict=True):
+        logits = each.scores / model.temperature
+        np.testing.assert_allclose(np.exp(logits) / np.exp(logits).sum(), chances, atol=1e-6)
+        assert each.classes.index(each.predicted) == each.scores.argmax()
+        margin = each.target.score - each.contrast.score
+        assert margin / model.temperature == pytest.approx(
+            np.log(each.target.probability / each.contrast.probability)
+        )
 
 
 @pytest.mark.parametrize("kind", VIEWS)

@@ -63,7 +63,9 @@ def test_the_summary_names_the_view_that_carried_the_decision_where_there_are_tw
         target, contrast = (each.classes.index(sheet.label) for sheet in (each.target, each.contrast))
         leads = {"bank": 0.0, "network": 0.0}
         for member, probabilities in zip(model.members, said, strict=True):
-            leads[member.view] += member.weight * float(probabilities[row, target] - probabilities[row, contrast])
+            leads[member.view] += member.weight * float(
+                (probabilities[row, target] / probabilities[row, contrast]).log()
+            )
         assert each.carried_by == max(leads, key=lambda view: leads[view])
         assert f"{words}{each.carried_by} carried the decision" in each.summary()
         assert ("the other agrees" in each.summary()) == (len({str(o.predicted) for o in each.opinions}) == 1)

@@ -32,14 +32,13 @@ def without(values: Floats, inside: NDArray[np.bool_], shares: Floats = SHARES[1
 
 @torch.no_grad()
 def probability_of(model: FittedModel, x: Tensor, mask: Tensor | None, target: int) -> Floats:
-    """(n,) the target's calibrated probability of prepared series that share one mask, averaged over members."""
+    """(n,) the target's calibrated probability of prepared series that share one mask."""
     shared = None if mask is None else mask.expand(len(x), -1)
     size = max(1, fitted.BATCH_POINTS // x.shape[2])
     parts = []
     for start in range(0, len(x), size):
         rows = slice(start, start + size)
-        each = model.member_probabilities(x[rows], None if shared is None else shared[rows])
-        parts.append(model.pooled(each)[:, target])
+        parts.append(model.probabilities_of(x[rows], None if shared is None else shared[rows])[:, target])
     found: Floats = torch.cat(parts).numpy()
     return found
 

@@ -78,12 +78,10 @@ class _Batch:
         self.model, self.cases, self.padded = model, cases, mask is not None
         networks = [member.network for member in model.members]
         outputs = [network(x, mask) for network in networks]
-        self.scores = model.pooled([output.scores[-1] for output in outputs]).numpy()
-        self.opinions = [
-            torch.softmax(output.scores[-1].double() / member.temperature, dim=1)
-            for member, output in zip(model.members, outputs, strict=True)
-        ]
-        self.probabilities = model.pooled(self.opinions).numpy()
+        scores = [output.scores[-1] for output in outputs]
+        self.scores = model.pooled(scores).numpy()
+        self.opinions = model.opinions(scores)
+        self.probabilities = model.decided(scores).numpy()
         self.order = np.argsort(-self.probabilities, axis=1, kind="stable")
         self.target, self.contrast = _pairs(self.order, target, contrast)
         targets, contrasts = torch.from_numpy(self.target), torch.from_numpy(self.contrast)
@@ -165,7 +163,7 @@ class _Batch:
                 predicted=self.model.classes.tolist()[int(probabilities[row].argmax())],
             )
             for member, weight, probabilities in zip(
-                self.model.members, self.model.weights, self.opinions, strict=True
+                self.model.members, self.model.shares, self.opinions, strict=True
             )
         )
 

@@ -15,6 +15,7 @@ from pdftime.data.times import span_text, time_text
 from pdftime.fitted import FittedModel
 
 Floats = NDArray[np.float64]
+LEAST = 1e-12  # probability that counts as such where logarithms are compared
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Opinion:
     view: str
     """'bank' or 'network'."""
     weight: float
-    """What it counts; the weights of all members sum to 1."""
+    """Its share in the decision; those of all members sum to 1."""
     probabilities: Floats
     """(n_classes,) calibrated."""
     predicted: Any
@@ -82,9 +83,9 @@ class ScoreSheet:
 
     label: Any
     score: float
-    """The deciding level's score, averaged over members."""
+    """The deciding level's score, averaged over members by their weights."""
     probability: float
-    """Calibrated, averaged over members."""
+    """Calibrated, of all members together."""
     matches: tuple[PrototypeMatch, ...]
     """Prototypes of the class, of every member and level; none with a linear head."""
     entropy: float
@@ -270,9 +271,9 @@ class Explanation:
     classes: tuple[Any, ...]
     """All classes, in the order of `scores` and `probabilities`."""
     scores: Floats
-    """(n_classes,) averaged over members."""
+    """(n_classes,) averaged over members by their weights."""
     probabilities: Floats
-    """(n_classes,) calibrated, averaged over members; the class of the highest is predicted."""
+    """(n_classes,) calibrated, from `scores`; the class of the highest is predicted."""
     opinions: tuple[Opinion, ...]
     """Of each member."""
     target: ScoreSheet
@@ -330,7 +331,8 @@ class Explanation:
         places = [self.classes.index(sheet.label) for sheet in (self.target, self.contrast)]
         leads: dict[str, float] = {}
         for opinion in self.opinions:
-            lead = opinion.weight * float(opinion.probabilities[places[0]] - opinion.probabilities[places[1]])
+            target, contrast = np.log(np.maximum(opinion.probabilities[places], LEAST))
+            lead = opinion.weight * float(target - contrast)
             leads[opinion.view] = leads.get(opinion.view, 0.0) + lead
         return max(leads, key=lambda view: leads[view]) if len(leads) > 1 else None
 

@@ -73,9 +73,9 @@ def agreement_of(model: FittedModel, cases: SeriesSet | Sequence[LeftOut]) -> fl
         for level, nearest in enumerate(exemplars.nearest[number]):
             unit = F.normalize(real, dim=-1)[torch.from_numpy(nearest.position[:, :, 0])]
             getattr(replaced, f"level_{level}").copy_(unit)
-        for chances, each in ((before, head), (after, replaced)):
-            chances.append(torch.softmax(each(z)[-1].double() / member.temperature, dim=1))
-    same = model.pooled(before).argmax(dim=1) == model.pooled(after).argmax(dim=1)
+        for scores, each in ((before, head), (after, replaced)):
+            scores.append(each(z)[-1])
+    same = model.decided(before).argmax(dim=1) == model.decided(after).argmax(dim=1)
     return float(same.double().mean())
 
 
