@@ -1,6 +1,6 @@
 """What bank and network are worth together: preset `strong` on sets made by `inner_splits.py`, at every share.
 
-    python benchmarks/views.py INNER [--names ECG200 Ham ...] [--seed 0] [--set n_folds=3 ...] [--out results/views.csv]
+    python benchmarks/views.py INNER [--names ECG200 ...] [--seed 0] [--set n_folds=1 ...] [--out results/views.csv]
 
 INNER holds NAME.npz files at any depth whose two parts both come from training splits. Each row has the share that
 the fit gave to the bank, and accuracy and log loss of the mixture at that share and at 0 (the network alone) to 1

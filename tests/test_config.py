@@ -264,7 +264,8 @@ def test_the_network_is_the_settings_as_they_are_declared_and_the_default_the_ba
 def test_presets_differ_from_the_default_in_what_looks_at_a_series(name: str, views: str) -> None:
     assert preset(name).model.views == views
     if name != "paper":
-        assert preset(name) == Settings().but(views=views)
+        own = {"least_timepoints": 64, "n_steps": 1000, "n_folds": 4} if name == "strong" else {}
+        assert preset(name) == Settings().but(views=views, **own)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from pdftime.fitting import (
     view_share,
 )
 from pdftime.training import closed_form
-from pdftime.training.loop import Run
+from pdftime.training.loop import Run, planned_epochs
 
 TINY: dict[str, Any] = {
     "d_model": 8,
@@ -205,6 +205,13 @@ def test_networks_of_folds_start_and_end_apart_and_the_same_again() -> None:
     for each, other in zip(one.members, again.members, strict=True):
         for name, tensor in each.network.state_dict().items():
             assert torch.equal(tensor, other.network.state_dict()[name])
+
+
+def test_networks_of_folds_share_the_steps_of_one() -> None:
+    model = fit(n_folds=3, max_epochs=None, n_steps=240, batch_size=20)
+    expected = planned_epochs(20, replace(model.settings.training, n_steps=80))
+    assert expected == 80
+    assert [len(each.history) for each in model.members] == [expected] * 3
 
 
 def test_folds_go_on_after_a_crash_to_the_same_model(tmp_path: Path) -> None:

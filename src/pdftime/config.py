@@ -227,7 +227,7 @@ class TrainConfig(_Checked):
     max_epochs: int | None = None
     """Passes over the training cases at most; None: as many as make n_steps steps, from 20 to 300."""
     n_steps: int = 500
-    """Steps to plan for where max_epochs is None."""
+    """Steps to plan for where max_epochs is None, of all folds together."""
     patience: int = 30
     """Epochs without a better validation loss before training stops."""
     batch_size: int = 16
@@ -349,7 +349,9 @@ PRESETS = {
     "default": FAST,  # why: docs/recipe.md
     "fast": FAST,
     "network": Settings(),
-    "strong": Settings(model=ModelConfig(views="both")),
+    "strong": Settings(
+        model=ModelConfig(views="both", least_timepoints=64), training=TrainConfig(n_steps=1000, n_folds=4)
+    ),
     # Appendix B and section 4.4, to the letter; what the paper leaves open is as in docs/how-it-works.md.
     "paper": Settings(
         model=ModelConfig(

@@ -35,7 +35,7 @@ from pdftime.training.progress import ProgressBar
 Codes = NDArray[np.int64]
 
 PRIOR_SHARE, PRIOR_CASES = 0.7, 30.0  # of the bank beside a network, and how many cases it takes to outweigh it
-UNJUDGED_SHARE = 0.75  # of the bank beside a network that kept no cases and is too sure of itself (docs/recipe.md)
+UNJUDGED_SHARE = 0.9  # of the bank beside a network that kept no cases and is too sure of itself (docs/recipe.md)
 LEAST = 1e-12  # probability that counts as such where logarithms are averaged
 FOLDED_CASES = 1000  # from here on one network with a validation part of a tenth
 
@@ -169,6 +169,7 @@ def _fit_networks(
     if given is None:
         splits = splits_of(examples.y.numpy(), settings.training, member_seed)
     alone = len(splits) == 1
+    config = replace(settings.training, n_steps=-(-settings.training.n_steps // len(splits)))
     runs: list[Run] = []
     judges: list[Examples | None] = []
     for place, (rows, kept_rows) in enumerate(splits):
@@ -183,7 +184,7 @@ def _fit_networks(
             generator_for(seed, "weights"),
             deepcopy(options.backbone),
         )
-        run = start(network, len(rows), settings.training, seed)
+        run = start(network, len(rows), config, seed)
         callbacks: list[Callback] = [bar, *options.callbacks]
         run_number = number * len(splits) + place
         if checkpoint is not None:
