@@ -78,9 +78,10 @@ def main() -> None:
     if options.out is not None and options.out.exists():
         with options.out.open() as handle:
             measured = [dict(row) for row in csv.DictReader(handle)]
-    done = {(row["dataset"], int(str(row["seed"]))) for row in measured}
+    done = {(row["dataset"], row["group"], int(str(row["seed"]))) for row in measured}
     for path in paths:
-        if (not options.names or path.stem in options.names) and (path.stem, options.seed) not in done:
+        own = path.stem, path.parent.parent.name, options.seed
+        if (not options.names or path.stem in options.names) and own not in done:
             measured.append(measure(path, options.seed, settings))
             rows.show(measured[-1])
             rows.write(options.out, measured)

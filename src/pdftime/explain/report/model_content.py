@@ -138,7 +138,7 @@ def facts_of(model: FittedModel) -> list[tuple[str, str]]:
             taken = measured.get("places", False)  # models before these were an option do not say
             facts.append((f"{whose}Features of the bank", text + ", with values at their places" if taken else text))
         if len(model.members) > 1:
-            facts.append((f"{whose}Weight", f"{model.shares[number]:.2f}"))
+            facts.append((f"{whose}Share in the decision", f"{model.shares[number]:.2f}"))
         if "validation_accuracy" in measured:
             value = f"{measured['validation_accuracy']:.3f} on {measured['n_validation']} cases kept back"
             facts.append((f"{whose}Accuracy while training", value))

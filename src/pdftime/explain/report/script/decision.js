@@ -250,7 +250,7 @@ function legend(entries) {
 function opinionTable(each) {
   return table(
     "What each view makes of it",
-    [["View"], ["Weight", "n"], ["Predicts"], ["Probability", "n"]],
+    [["View"], ["Share", "n"], ["Predicts"], ["Probability", "n"]],
     each.opinions.map(([weight, probabilities, predicted], member) => [
       memberName(member, "").replace(/, $/, ""),
       fixed(weight, 2),
