@@ -35,8 +35,8 @@ GOALS = {
 """Presets, and the method whose published mean each is compared with, on each archive."""
 ABOUT = {
     "fast": "The default: `-m default` is the same.\n",
-    "strong": "Bank and network together; `strong/bank` and `strong/network` are the two views of the same fits, "
-    "each without\nthe other, as the presets `fast` and `network` give them with the same seed.\n",
+    "strong": "A bank and four networks; `strong/bank` and `strong/network` are the two views of the same fits, "
+    "each without\nthe other. The first is what preset `fast` gives with the same seed.\n",
 }
 N_NAMED = 20
 """A command names its datasets up to this many."""
@@ -161,7 +161,8 @@ def _archive(file: str, comparison: Comparison, goal: str, drawings: dict[str, D
                 drawings,
             )
         )
-        parts.append(markdown(overview.largest_losses(comparison, peer)))
+        losses = overview.largest_losses(comparison, peer)
+        parts.append(markdown(losses) if losses.rows else losses.notes[0] + "\n")
     aside = overview.beside(comparison)
     if aside is not None:
         parts.append(markdown(aside))

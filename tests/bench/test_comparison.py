@@ -117,7 +117,9 @@ def test_largest_losses_are_the_largest_and_only_losses() -> None:
     assert [cells[0] for cells in table.rows] == names[:10]
     assert [cells[-1] for cells in table.rows] == pytest.approx([steps[name] for name in names[:10]])
     assert table.rows[0][1:4] == (20, 2, 50)
-    assert f"behind on {sum(step < 0 for step in steps.values())}" in table.notes[0]
+    assert f"behind on {sum(step < 0 for step in steps.values())}; without these 10" in table.notes[0]
+    (comparison,) = compare(rows_of(dict.fromkeys(names, 1.0)), ["InceptionTime"])
+    assert overview.largest_losses(comparison, "InceptionTime (tsml-eval)").notes[0].endswith("is behind on none.")
 
 
 def test_wins_are_counted_from_our_side() -> None:

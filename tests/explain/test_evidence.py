@@ -31,7 +31,7 @@ def test_an_explanation_agrees_with_the_prediction(every: dict[str, FittedModel]
     ((_, x, mask),) = model.batches(cases)
     with torch.no_grad():
         each_score = torch.stack([member.network(x, mask).scores[-1].double() for member in model.members])
-    weights = torch.tensor([member.weight for member in model.members]).double()
+    weights = torch.tensor([member.weight / member.temperature for member in model.members]).double()
     scores = (each_score * (weights / weights.sum())[:, None, None]).sum(dim=0)
     for row, each in enumerate(explain(model, cases)):
         assert each.classes == ("up", "down")

@@ -117,6 +117,7 @@ def largest_losses(comparison: Comparison, peer: str, n: int = 10) -> Table:
     ]
     worst = [row for row in sorted(both, key=lambda row: (row[3], row[0])) if row[3] < 0][:n]
     sizes = comparison.sizes
+    without = f"; without these {len(worst)} its mean difference would be {_mean_without(both, worst):+.4f}"
     return Table(
         title=f"{comparison.name}: where {ours} is furthest behind {peer}",
         columns=(
@@ -130,8 +131,8 @@ def largest_losses(comparison: Comparison, peer: str, n: int = 10) -> Table:
         ),
         rows=tuple((row[0], *sizes.get(row[0], (None, None, None)), *row[1:]) for row in worst),
         notes=(
-            f"Of {n_datasets(len(both))}, {ours} is behind on {sum(row[3] < 0 for row in both)}; "
-            f"without these {len(worst)} its mean difference would be {_mean_without(both, worst):+.4f}.",
+            f"Of {n_datasets(len(both))}, {ours} is behind on {sum(row[3] < 0 for row in both) or 'none'}"
+            f"{without if worst else ''}.",
         ),
     )
 
