@@ -56,6 +56,11 @@ above it; `make docs` writes the whole page again. `FOLDER` is a folder with dat
   the paper's own, stand apart and are not compared as equals.
 - **Means** are over datasets that all methods of a table have; seeds are averaged first, dataset by dataset.
 """
+TIMES = """\
+Seconds are those of the hours in which rows were run, most of them beside other work, and the machine's speed changed
+up to threefold between them: `fast` and `strong/bank` are the same fits. Ratios that were measured in one run are on the
+page about [performance](performance.md).
+"""
 CLOSING = """\
 ## This page again
 
@@ -219,6 +224,7 @@ def _peers(files: dict[str, list[Row]], drawings: dict[str, Drawing]) -> list[st
         _about(rows),
         *(markdown(table) for table in overview.agreement(rows)),
     ]
+    parts.append(TIMES)
     sources = [name for name in (*GOALS, "paper_preset", "peers") if files.get(name)]
     for archive in ARCHIVES:
         for comparison in _comparisons([row for name in sources for row in files[name]], archive, against=()):

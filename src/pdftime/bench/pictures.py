@@ -243,7 +243,7 @@ def accuracy_against_time(
 
 
 def _label(axes: Axes, points: Mapping[str, tuple[float, float]], ours: Sequence[str]) -> None:
-    """The name of each point above it, or where it covers no other name and no point."""
+    """The name of each point above it, or where it stays inside and covers no other name and no point."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.transforms import Bbox
 
@@ -265,7 +265,9 @@ def _label(axes: Axes, points: Mapping[str, tuple[float, float]], ours: Sequence
                 fontweight="bold" if own else "normal",
             )
             box = text.get_window_extent(renderer)
-            if not any(box.overlaps(each) for each in (*taken, *others)) or (offset, ha, va) == PLACES[-1]:
+            inside = axes.bbox.x0 <= box.x0 and box.x1 <= axes.bbox.x1
+            free = inside and not any(box.overlaps(each) for each in (*taken, *others))
+            if free or (offset, ha, va) == PLACES[-1]:
                 taken.append(box)
                 break
             text.remove()
@@ -276,6 +278,12 @@ PLACES = (
     ((8, 0), "left", "center"),
     ((0, -7), "center", "top"),
     ((-8, 0), "right", "center"),
+    ((6, 6), "left", "bottom"),
+    ((6, -6), "left", "top"),
+    ((-6, 6), "right", "bottom"),
+    ((-6, -6), "right", "top"),
+    ((0, -28), "center", "top"),
+    ((0, 28), "center", "bottom"),
 )
 
 
