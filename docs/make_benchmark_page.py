@@ -58,8 +58,8 @@ above it; `make docs` writes the whole page again. `FOLDER` is a folder with dat
 """
 TIMES = """\
 Seconds are those of the hours in which rows were run, most of them beside other work, and the machine's speed changed
-up to threefold between them: `fast` and `strong/bank` are the same fits. Ratios that were measured in one run are on the
-page about [performance](performance.md).
+up to threefold between them: `fast` and `strong/bank` are the same fits. Ratios that were measured in one run are on
+the page about [performance](performance.md).
 """
 CLOSING = """\
 ## This page again
